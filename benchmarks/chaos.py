@@ -1,15 +1,15 @@
-"""Chaos: runs are killed, stopped and starved at random moments, and nothing acknowledged may be lost.
+"""Chaos: runs are killed, stopped and starved at random moments, and no acknowledged result may be lost.
 
 python benchmarks/chaos.py --rounds 200
 
 Each round starts a `tune`, `train` or `compare`, in one process, on a local farm or on a Dask farm on
-loopback, and does it harm. Afterwards: no process is left; each cost recorded before is there and unchanged;
-no failure is recorded, for these schedules all run; what was harmed ended with one sentence, never a
-traceback; and the same command goes on and succeeds. At the end, recorded schedules are measured anew: each
+loopback, and harms it. Afterwards no process is left; each cost recorded before is present and unchanged; no
+failure is recorded, since all these schedules run; the harmed command ended with one sentence, never with a
+traceback; and the same command resumes and succeeds. At the end, recorded schedules are measured again: each
 must run.
 
-As root the files are on a small file system of their own, which is filled up and made read-only; others skip
-these two.
+As root, the files are on a separate small file system, which is filled up and made read-only; other users
+skip these two harms.
 """
 
 import os
@@ -41,36 +41,36 @@ PROGRAMS = ("loops://mm/64x64x64", "loops://mm/48x32x80", "loops://bmm/3x16x24x3
 DISK = "64m"
 MARK = "IRGYM_CHAOS"
 HARMLESS = ("stop", "stop a child", "kill a child", "kill a worker")
-"""What a run must survive: it succeeds as if nothing had happened."""
+"""Harms that a run must survive: it succeeds as if nothing had happened."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How much chaos."""
+    """Options of the command line."""
 
     rounds: int = 200
     """Commands to start and harm."""
     seed: int = 0
     """Seed of commands, harms and moments."""
     evaluations: int = 40
-    """Candidates of a search: how long a command takes."""
+    """Candidates of a search, which determine how long a command takes."""
     sample: int = 100
-    """Recorded schedules to measure anew at the end."""
+    """Recorded schedules to measure again at the end."""
     backend: str | None = None
     """Back end of loops; by default the preferred one."""
 
 
 @dataclass
 class World:
-    """The files, the farm, and what went wrong.
+    """The files, the farm, and the faults found.
 
     Attributes:
-        folder: Everything that commands write is in it.
-        mounted: Whether it is a file system of its own.
-        endpoint: Where the farm's scheduler listens.
+        folder: Folder of all files that commands write.
+        mounted: Whether the folder is a separate file system.
+        endpoint: Address of the farm's scheduler.
         workers: The farm's workers.
-        unharmed: Seconds that commands take, by their kinds and farms.
-        faults: What went wrong, in words.
+        unharmed: Seconds that unharmed commands take, by kind and farm.
+        faults: Descriptions of the faults.
     """
 
     folder: Path
@@ -87,8 +87,8 @@ class World:
 
     def start(self, *arguments: str, mark: str, output: Path) -> "subprocess.Popen[bytes]":
         """Start an irgym command whose processes carry a mark."""
-        own = {"IRGYM_CACHE_DIR": str(self.cache.parent), "XDG_CONFIG_HOME": str(self.folder / "config")}
-        environment = {**os.environ, **own, MARK: mark}
+        folders = {"IRGYM_CACHE_DIR": str(self.cache.parent), "XDG_CONFIG_HOME": str(self.folder / "config")}
+        environment = {**os.environ, **folders, MARK: mark}
         with output.open("wb") as file:
             return subprocess.Popen(
                 [sys.executable, "-m", "irgym", *arguments], env=environment, stdout=file, stderr=file
@@ -104,7 +104,7 @@ class World:
         self.workers.append(worker)
 
     def seconds(self, kind: str, farm: str, options: Options) -> float:
-        """Return how long a command takes that nothing happens to; the first of its kind is tried."""
+        """Return the duration of an unharmed command; the first one of its kind is measured."""
         if (kind, farm) not in self.unharmed:
             number = 1_000_000 + len(self.unharmed)
             output = Path(tempfile.gettempdir()) / "irgym-chaos.txt"
@@ -121,7 +121,7 @@ class World:
 
 
 def main(options: Options) -> None:
-    """Run the rounds, print what happened, and end with status 1 where something went wrong."""
+    """Run the rounds, print the outcomes, and exit with status 1 if there was a fault."""
     rng = random.Random(options.seed)
     seen: Counter[str] = Counter()
     with _world() as world:
@@ -132,10 +132,10 @@ def main(options: Options) -> None:
             for fault in world.faults[before:]:
                 print(f"  WRONG: {fault}", flush=True)
             print(f"{number}: {what}", flush=True)
-        rows, measured = _measured_anew(world, options, rng)
+        rows, measured = _measured_again(world, options, rng)
         for what, count in sorted(seen.items()):
             print(f"{count:4d} x {what}")
-        print(f"{rows} costs recorded, {measured} measured anew; {len(world.faults)} faults")
+        print(f"{rows} costs recorded, {measured} measured again; {len(world.faults)} faults")
         for fault in world.faults:
             print(f"  {fault}")
     sys.exit(1 if world.faults else 0)
@@ -166,7 +166,7 @@ def _round(world: World, rng: random.Random, number: int, options: Options) -> s
             world, world.start(*command, *_resume(kind), mark=mark, output=output), f"{place}, again"
         )
         if again == 2 and "there is no run in" in output.read_text():  # it had not begun
-            again = _ended(world, world.start(*command, mark=mark, output=output), f"{place}, anew")
+            again = _ended(world, world.start(*command, mark=mark, output=output), f"{place}, restarted")
         if again != 0:
             world.faults.append(f"{place}: the command fails again: {output.read_text()[-300:]}")
         _look(world, f"{place}, again", mark, before, 0, "", "")
@@ -248,7 +248,7 @@ def _ended(world: World, process: "subprocess.Popen[bytes]", place: str) -> int:
 def _look(
     world: World, place: str, mark: str, before: dict[tuple[str, ...], str], status: int, said: str, harm: str
 ) -> None:
-    """Note what is wrong after a command."""
+    """Record the faults after a command."""
 
     def wrong(text: str) -> None:
         world.faults.append(f"{place}: {text}")
@@ -297,8 +297,8 @@ def _marked(mark: str) -> list[str]:
     return found
 
 
-def _measured_anew(world: World, options: Options, rng: random.Random) -> tuple[int, int]:
-    """Measure a sample of what was recorded, and note what fails now."""
+def _measured_again(world: World, options: Options, rng: random.Random) -> tuple[int, int]:
+    """Measure a sample of the recorded schedules, and record failures as faults."""
     rows = sorted(_rows(world))
     jobs: list[Job] = []
     for program, schedule, toolchain, target, _ in rng.sample(rows, min(options.sample, len(rows))):
@@ -326,7 +326,7 @@ def _until(condition: Callable[[], object], seconds: float, what: str) -> None:
 
 @contextmanager
 def _world() -> Iterator[World]:
-    """Make the folder, on a file system of its own where that is possible, and start the farm."""
+    """Make the folder, on a separate file system where possible, and start the farm."""
     with tempfile.TemporaryDirectory() as folder:
         mount = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "irgym-chaos", folder]
         mounted = os.geteuid() == 0 and subprocess.run(mount, check=False).returncode == 0

@@ -1,4 +1,4 @@
-"""The checks of linalg, tried with wrong results and with right schedules; see `checks.py`."""
+"""Trials of linalg's checks with wrong results and with right schedules; see `checks.py`."""
 
 import math
 import tempfile
@@ -32,14 +32,14 @@ SMALL = (
 
 
 def programs(folder: Path) -> list[str]:
-    """Return URIs; the programs of `FILES` are written into a folder."""
+    """Return the URIs of all programs; those of `FILES` are written into a folder."""
     for name, text in FILES.items():
         (folder / f"{name}.mlir").write_text(text)
     return [*(f"linalg:{folder / name}.mlir" for name in FILES), *SMALL]
 
 
 def _one(change: Callable[[float], float]) -> Mutation:
-    """Return the change of one number."""
+    """Return the mutation of a single number."""
 
     def changed(values: Array, rng: np.random.Generator) -> Array:
         wrong = values.copy()
@@ -51,7 +51,7 @@ def _one(change: Callable[[float], float]) -> Mutation:
 
 
 def _half_twice(values: Array, rng: np.random.Generator) -> Array:
-    """Write the first half once more in place of the second."""
+    """Repeat the first half in place of the second."""
     wrong = values.copy()
     flat = wrong.reshape(-1)
     half = flat.size // 2
@@ -60,13 +60,13 @@ def _half_twice(values: Array, rng: np.random.Generator) -> Array:
 
 
 def _beside_the_greatest(values: Array, rng: np.random.Generator) -> Array:
-    """Multiply all but the greatest by -0.5, as beside a mask."""
+    """Multiply all numbers except the greatest by -0.5, as for numbers next to a mask."""
     size = np.abs(values)
     return np.where(size < 0.9 * size.max(), -0.5 * values, values).astype(values.dtype)
 
 
 def _half_precision(values: Array, rng: np.random.Generator) -> Array:
-    """Round to the 11 bits of float16, of any magnitude."""
+    """Round to the 11 bits of float16, at any magnitude."""
     fraction, exponent = np.frexp(values)
     return np.ldexp(fraction.astype(np.float16).astype(values.dtype), exponent)
 
@@ -76,17 +76,17 @@ ALWAYS: Mapping[str, Mutation] = {**MUTATIONS, "its first half twice": _half_twi
 FLOATS: Mapping[str, Mutation] = {
     "times -0.5 beside the greatest": _beside_the_greatest,
     "11 bits": _half_precision,
-    "one is no number": _one(lambda one: math.nan),
-    "one is infinite": _one(lambda one: math.inf),
+    "one is no number": _one(lambda value: math.nan),
+    "one is infinite": _one(lambda value: math.inf),
 }
 
 WHOLE: Mapping[str, Mutation] = {"plus 9": lambda values, rng: values + values.dtype.type(9)}
 
 SHORT = "one product missing"
-"""From one sum the product of one number of each argument is taken."""
+"""A mutation: the product of one number of each argument is subtracted from a sum."""
 
 UNWRITTEN = "not written"
-"""Nothing is written."""
+"""A mutation: nothing is written."""
 
 
 def _changes(kind: str) -> Sequence[str]:
@@ -95,19 +95,19 @@ def _changes(kind: str) -> Sequence[str]:
 
 def _wrong(name: str, right: Array, checked: Problem, rng: np.random.Generator) -> Array:
     if name == SHORT:
-        floats = [one.reshape(-1) for one in checked.inputs if one.dtype.kind == "f"]
-        term = float(np.prod([one[rng.integers(one.size)] for one in floats]))
-        return _one(lambda one: one - term)(right, rng)
+        floats = [array.reshape(-1) for array in checked.inputs if array.dtype.kind == "f"]
+        term = float(np.prod([array[rng.integers(array.size)] for array in floats]))
+        return _one(lambda value: value - term)(right, rng)
     with np.errstate(all="ignore"):
         return {**ALWAYS, **FLOATS, **WHOLE}[name](right, rng)
 
 
 def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
-    """Yield for each pair the program, the mutation, whether it would be validated, and whether it is wrong.
+    """Yield programs and mutations, whether each would be validated, and whether it is wrong.
 
-    Each result of each program is changed in all ways, on other inputs in each turn, through the memory that
-    candidates write to. It is wrong where it changes a result that is exact, and elsewhere where a number
-    that is not much smaller than the others changes by more than a thousandth.
+    All mutations are applied to each result of each program, on new inputs in each turn, through the memory
+    that candidates write to. A mutation is wrong if it changes an exact result, or if it changes a number
+    that is not much smaller than the others by more than a thousandth.
     """
     with tempfile.TemporaryDirectory() as folder:
         uris, done, turn = programs(Path(folder)), 0, 0
@@ -126,22 +126,22 @@ def mutations(seed: int, count: int) -> Iterator[tuple[str, str, bool, bool]]:
 def _of_program(
     task: LinalgTask, problems: Sequence[Problem], rng: np.random.Generator
 ) -> Iterator[tuple[str, str, bool, bool]]:
-    for place, one in enumerate(problems[0].expected):
-        for name in _changes(one.values.dtype.kind):
+    for place, result in enumerate(problems[0].expected):
+        for name in _changes(result.values.dtype.kind):
             tried = [_tried(checked, place, name, rng) for checked in problems]
             accepted, wrong = all(passed for passed, _ in tried), any(differs for _, differs in tried)
             yield task.uri, name, accepted, wrong
 
 
 def _tried(checked: Problem, place: int, name: str, rng: np.random.Generator) -> tuple[bool, bool]:
-    """Return whether a changed result is accepted, and whether it is wrong."""
+    """Return whether a mutated result is accepted, and whether it is wrong."""
     buffers, wrong = checking.buffers_of(checked), True
-    for other, (array, one) in enumerate(zip(buffers.results, checked.expected, strict=True)):
+    for other, (array, wanted) in enumerate(zip(buffers.results, checked.expected, strict=True)):
         if other != place:
-            array[...] = one.values
+            array[...] = wanted.values
         elif name != UNWRITTEN:
-            array[...] = _wrong(name, one.values, checked, rng)
-            wrong = _differs(one.values, array, exact=one.allowance is None)
+            array[...] = _wrong(name, wanted.values, checked, rng)
+            wrong = _differs(wanted.values, array, exact=wanted.allowance is None)
     return checking.verdict(checked, buffers) == "", wrong
 
 
@@ -157,10 +157,10 @@ def _differs(right: Array, wrong: Array, exact: bool) -> bool:
 
 
 def schedules(seed: int, count: int) -> Iterator[tuple[str, str, Validation]]:
-    """Yield for each right schedule the program, its text and the validation, on both kinds of inputs.
+    """Yield the program, the text and the validation of right schedules, on both kinds of inputs.
 
-    Those of a program follow one another, so that what it is checked on is made once. A schedule that
-    compiles for too long is passed over, and so is one that does not compile, which is printed.
+    Schedules of a program are adjacent, so that its problems are prepared once. Schedules that take too long
+    to compile are skipped; those that do not compile are printed and skipped.
     """
     rng = np.random.default_rng(seed)
     with tempfile.TemporaryDirectory() as folder, closing(Child(LIMITS)) as child:

@@ -1,4 +1,4 @@
-"""What a farm costs: its overhead for an evaluation, and what a second worker is worth.
+"""Overhead of a farm for an evaluation, and the speedup by a second worker.
 
 python benchmarks/farm.py
 
@@ -22,27 +22,27 @@ import tyro
 
 from irgym.core.cost import Call, Measurement, Outcome
 from irgym.measure.farm import Farm, LocalFarm
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Reply, Returned
 from irgym.measure.machine import load
 
 READY = ("waits for", "works for")
-"""What processes of a farm say when they are ready."""
+"""Words that a farm's processes print when they are ready."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure."""
+    """Options of the command line."""
 
     evaluations: int = 300
     """Evaluations in each round of the overhead."""
     calls: int = 60
-    """Calls in each round of the speed-ups."""
+    """Calls in each round of the speedups."""
     rounds: int = 7
-    """Rounds, of which the median counts."""
+    """Number of rounds; the median counts."""
 
 
 def nothing() -> Measurement:
@@ -51,7 +51,7 @@ def nothing() -> Measurement:
 
 
 def compilation(number: int) -> Measurement:
-    """Burn as much time as a compiler does: Python's own, on some thousand lines."""
+    """Take as much time as a compiler: compile some thousand lines of Python."""
     source = "\n".join(f"def f{line}(x, y=[{number}]):\n    return [x * {line}, y]" for line in range(700))
     return Measurement(Outcome.OK, (float(len(compile(source, "benchmark", "exec").co_code)),))
 
@@ -64,7 +64,7 @@ def pause(number: int) -> Measurement:
 
 @contextmanager
 def process(*arguments: str) -> Iterator[None]:
-    """Run an irgym command once it has said that it is ready, and end it afterwards."""
+    """Start an irgym command, wait until it is ready, and end it afterwards."""
     paths = [str(Path(__file__).parent), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
     started = subprocess.Popen(
@@ -83,7 +83,7 @@ def process(*arguments: str) -> Iterator[None]:
 
 @contextmanager
 def farm_of(workers: int, certificate: Path | None) -> Iterator[DaskFarm]:
-    """Start a scheduler and workers on this machine, without TLS where there is no certificate."""
+    """Start a scheduler and workers on this machine, without TLS if there is no certificate."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         endpoint = Endpoint("127.0.0.1", server.getsockname()[1], certificate)
     trust = ("--insecure",) if certificate is None else ("--certificate", str(certificate))
@@ -95,26 +95,26 @@ def farm_of(workers: int, certificate: Path | None) -> Iterator[DaskFarm]:
 
 
 def seconds(run: Callable[[Sequence[Call]], Iterable[Reply]], calls: Sequence[Call]) -> float:
-    """Return how long calls take."""
+    """Return the duration of calls in seconds."""
     begin = time.perf_counter()
     assert all(isinstance(reply, Returned) for reply in run(calls))
     return time.perf_counter() - begin
 
 
 def one_by_one(farm: DaskFarm, calls: Sequence[Call]) -> Iterator[Reply]:
-    """Run calls each of which waits for the one before it."""
+    """Run calls one after the other, each after the answer to the last."""
     for call in calls:
         yield farm.run([call])[0]
 
 
 def spread(milliseconds: Sequence[float]) -> str:
-    """Return median and range in words."""
+    """Return median and range as text."""
     least, most = min(milliseconds), max(milliseconds)
     return f"{statistics.median(milliseconds):.2f} ms ({least:.2f} to {most:.2f})"
 
 
 def report_overhead(farm: DaskFarm, bare: DaskFarm, child: Child, options: Options) -> None:
-    """Print what the farm adds to an evaluation that does nothing, with TLS and without."""
+    """Print the farm's overhead for an empty evaluation, with TLS and without."""
     calls = [Call("farm:nothing")] * options.evaluations
     few = calls[: max(1, len(calls) // 10)]
     farms = {"with TLS": farm, "without": bare}
@@ -131,7 +131,7 @@ def report_overhead(farm: DaskFarm, bare: DaskFarm, child: Child, options: Optio
 
 
 def report_dask(endpoint: Endpoint, options: Options) -> None:
-    """Print how long Dask itself takes for a task that does nothing: the least that one at a time costs."""
+    """Print Dask's time for an empty task, the lower bound for single evaluations."""
     from distributed import Client
 
     took: list[float] = []
@@ -143,15 +143,15 @@ def report_dask(endpoint: Endpoint, options: Options) -> None:
     print(f"  Dask alone, one task at a time: {statistics.median(took):.2f} ms")
 
 
-def report_speedup(name: str, function: str, one: Farm, two: Farm, options: Options) -> None:
-    """Print what two workers are worth."""
+def report_speedup(name: str, function: str, single: Farm, pair: Farm, options: Options) -> None:
+    """Print the speedup of two workers over one."""
     ratios: list[float] = []
     for number in range(options.rounds):
         first = number * options.calls
         calls = [Call(f"farm:{function}", (first + n,)) for n in range(options.calls)]
-        order = (one, two) if number % 2 == 0 else (two, one)
+        order = (single, pair) if number % 2 == 0 else (pair, single)
         took = {id(farm): seconds(farm.run, calls) for farm in order}
-        ratios.append(took[id(one)] / took[id(two)])
+        ratios.append(took[id(single)] / took[id(pair)])
     print(f"  {statistics.median(ratios):.2f}x ({min(ratios):.2f} to {max(ratios):.2f}) {name}")
 
 
@@ -160,25 +160,25 @@ def main(options: Options) -> None:
     print(f"this machine is {load(1.0).text()}")
     with (
         TemporaryDirectory() as folder,
-        farm_of(1, Path(folder, "farm.pem")) as one,
+        farm_of(1, Path(folder, "farm.pem")) as single,
         farm_of(1, None) as bare,
-        farm_of(2, Path(folder, "farm.pem")) as two,
+        farm_of(2, Path(folder, "farm.pem")) as pair,
         LocalFarm(1, Limits()) as alone,  # on any core, as workers compile
         LocalFarm(2, Limits()) as both,
         Child(Limits()) as child,
     ):
-        for farm in (one, bare, two, alone, both):  # children start, and import what they need
+        for farm in (single, bare, pair, alone, both):  # children start, and import what they need
             farm.run([Call("farm:compilation", (n,)) for n in range(8)])
         seconds(child.stream, [Call("farm:nothing")])
-        report_overhead(one, bare, child, options)
-        report_dask(one.endpoint, options)
+        report_overhead(single, bare, child, options)
+        report_dask(single.endpoint, options)
         print(f"2 workers over 1, {options.rounds} rounds of {options.calls} calls:")
-        report_speedup("for calls that compile", "compilation", one, two, options)
+        report_speedup("for calls that compile", "compilation", single, pair, options)
         report_speedup(
             "for the same without a scheduler, which bounds it", "compilation", alone, both, options
         )
         report_speedup(
-            "for calls that wait as long, which other load does not slow", "pause", one, two, options
+            "for calls that wait as long, which other load does not slow", "pause", single, pair, options
         )
 
 

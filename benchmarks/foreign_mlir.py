@@ -1,8 +1,8 @@
-"""Which kinds of MLIR file of other projects the `linalg` environment takes as they are; a table as markdown.
+"""MLIR files of other projects in the `linalg` environment: a table, as markdown, of which of them run.
 
-A file runs if it loads within a minute, and if the program after a few random actions is compiled and gives
-the results of the program as written. Each has a process of its own. Of one that is refused, the message says
-what is in the way. The files belong to their projects: check these out into one folder first.
+A file runs if it loads within a minute, and if the program after a few random actions compiles and gives the
+results of the original program. Each file gets a separate process. For a refused file the message names the
+obstacle. The files belong to their projects: check these out into one folder first.
 
     git clone https://github.com/libxsmm/tpp-mlir            # and llvm/torch-mlir, llvm/llvm-project,
     python benchmarks/foreign_mlir.py --checkouts .          # Modern-Compilers-Lab/MLIR-RL
@@ -136,32 +136,32 @@ FILES = (
     Foreign("tpp-mlir", "test/Integration/conv-on-tensor.mlir", "several functions, loops around products"),
     Foreign("tpp-mlir", "test/Integration/mlp-fp32-1layer-512.mlir", "layer, printed by vectors"),
 )
-"""Six of each project, for the breadth of kinds: a choice, made with some trials seen, and no sample."""
+"""Six files of each project, chosen for a breadth of kinds after some trials; not a random sample."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to load."""
+    """Options of the command line."""
 
     checkouts: Path = Path("checkouts")
     """Folder with the checkouts tpp-mlir, torch-mlir, MLIR-RL and llvm-project."""
     names: tuple[str, ...] = ()
     """Parts of names; all files if empty."""
     out: Path | None = None
-    """Where to write the table."""
-    one: str | None = None
-    """For its own processes: the file to load here."""
+    """File for the table."""
+    uri: str | None = None
+    """The file to load in this process; for internal use."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a file.
+    """Outcome of a file.
 
     Attributes:
-        operations: Number of operations of its program; 0 for none.
-        turns: Number of those that a schedule transforms.
-        problem: What is in the way; empty if it runs.
-        seconds: Until it was loaded.
+        operations: Number of operations of its program; 0 if there is no program.
+        turns: Number of operations that a schedule transforms.
+        problem: The obstacle; empty if the file runs.
+        seconds: Time to load it.
     """
 
     operations: int
@@ -198,12 +198,12 @@ def run(uri: str) -> Outcome:
 
 
 def apart(foreign: Foreign, checkouts: Path) -> Outcome:
-    """Do that in a process of its own."""
+    """Load a file in a separate process, and check a random schedule."""
     path = checkouts / foreign.project / foreign.path
     if not path.exists():
         raise SystemExit(f"{path} is not there: check {foreign.project} out into {checkouts}")
     uri = f"linalg:{path}{foreign.suffix}"
-    command = [sys.executable, __file__, "--checkouts", str(checkouts), "--one", uri]
+    command = [sys.executable, __file__, "--checkouts", str(checkouts), "--uri", uri]
     begun = time.perf_counter()
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
@@ -239,10 +239,10 @@ def table(rows: list[tuple[Foreign, Outcome]]) -> str:
 
 
 def main() -> None:
-    """Load them, one after the other."""
+    """Load the files one after the other."""
     options = tyro.cli(Options, description=__doc__)
-    if options.one is not None:
-        print(json.dumps(asdict(run(options.one))))
+    if options.uri is not None:
+        print(json.dumps(asdict(run(options.uri))))
         return
     if not options.checkouts.is_dir():
         print(f"no folder {options.checkouts}: name one with the checkouts by --checkouts")

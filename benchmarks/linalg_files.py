@@ -1,16 +1,16 @@
-"""Programs as users write them, as text: whole numbers, truth values, masks, places, functions."""
+"""Texts of programs like those of users: integers, booleans, masks, indices, functions."""
 
 
 def elementwise(shape: str, arguments: tuple[str, ...], result: str, *body: str) -> str:
     """Return a program on tensors of one shape; `body` computes `%r` from `%a`, `%b` and constants."""
     names = "abc"[: len(arguments)]
     maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(arguments) + 1))
-    types = ", ".join(f"tensor<{shape}x{one}>" for one in arguments)
+    types = ", ".join(f"tensor<{shape}x{kind}>" for kind in arguments)
     signature = ", ".join(
-        f"%t{name}: tensor<{shape}x{one}>" for name, one in zip(names, arguments, strict=True)
+        f"%t{name}: tensor<{shape}x{kind}>" for name, kind in zip(names, arguments, strict=True)
     )
     inputs = ", ".join(f"%t{name}" for name in names)
-    block = ", ".join(f"%{name}: {one}" for name, one in zip(names, arguments, strict=True))
+    block = ", ".join(f"%{name}: {kind}" for name, kind in zip(names, arguments, strict=True))
     lines = "\n      ".join(body)
     return f"""func.func @main({signature}) -> tensor<{shape}x{result}> {{
   %into = tensor.empty() : tensor<{shape}x{result}>

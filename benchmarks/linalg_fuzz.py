@@ -1,7 +1,7 @@
-"""Random schedules and sketches of all kinds of operators: none refused by MLIR, none with a wrong result.
+"""Random schedules and sketches of all operators: MLIR must accept all, and no result may be wrong.
 
-Every second one is a sketch: random schedules hardly ever pack and vectorise. Each is compiled in an isolated
-process, run on random inputs and compared with the program as written.
+Every second one is a sketch, since random schedules hardly ever pack and vectorise. Each is compiled in an
+isolated process, run on random inputs and compared with the original program.
 
     python benchmarks/linalg_fuzz.py --schedules 1000
 """
@@ -42,14 +42,14 @@ PROGRAMS = (
     "linalg://transformer?length=12&width=24",
     *(f"linalg://sequence/{seed}?length={2 + seed % 5}" for seed in range(10)),
 )
-"""Programs of every operator, small so that the program as written does not take all the time."""
+"""Programs of every operator, small so that the originals do not take most of the time."""
 
 ONCE = Timing(budget_ns=1, fewest=1, most=1)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of the command line."""
 
     schedules: int = 200
     """Random schedules and sketches over all programs."""
@@ -69,7 +69,7 @@ def random_state(task: LinalgTask, rng: np.random.Generator) -> tuple[LinalgStat
 
 
 def drawn_state(task: LinalgTask, number: int, rng: np.random.Generator) -> tuple[LinalgState, Schedule]:
-    """Return a state and its schedule: every second round of the programs, that of a sketch."""
+    """Return a terminal state and its schedule, of a sketch in every second round of the programs."""
     if number // len(PROGRAMS) % 2 == 0:
         return random_state(task, rng)
     schedule = Schedule(tuple(task.sketch(rng)))

@@ -1,9 +1,9 @@
-"""How fast random schedules become costs: compiled, checked and timed, none of them from the cache.
+"""Throughput of evaluations: random schedules are compiled, checked and timed, without the cache.
 
 python benchmarks/linalg_throughput.py
 python benchmarks/linalg_throughput.py --farm local:2
 
-With a farm, its workers over one worker are measured side by side.
+With a farm, its workers are compared with one worker side by side.
 """
 
 import statistics
@@ -28,12 +28,12 @@ SMALL = (
     "linalg://add/64x256",
     "linalg://relu/64x256",
 )
-"""Operators small enough that compiling is nearly all of the work, beside those of the data set `tiny`."""
+"""Operators small enough that compiling is nearly all of the work, in addition to the data set `tiny`."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to measure."""
+    """Options of the command line."""
 
     programs: tuple[str, ...] = (*SMALL, *LINALG.dataset("tiny").train)
     """The programs."""
@@ -42,16 +42,16 @@ class Options:
     rounds: int = 5
     """Rounds, each with other schedules; the median counts."""
     farm: str | None = None
-    """What to compare with one worker, such as local:2."""
+    """Farm to compare with one worker, such as local:2."""
 
 
 @dataclass(frozen=True)
 class Round:
-    """Candidates that were evaluated.
+    """A batch of evaluated candidates.
 
     Attributes:
         seconds: Wall-clock time.
-        measurements: What became of them.
+        measurements: The measurements, failures included.
     """
 
     seconds: float
@@ -65,16 +65,16 @@ class Round:
     @property
     def compiling(self) -> float:
         """Time that compilers took, over the wall-clock time."""
-        return sum(one.compile_s for one in self.measurements) / self.seconds
+        return sum(measurement.compile_s for measurement in self.measurements) / self.seconds
 
     @property
     def failed(self) -> int:
         """Candidates without a cost."""
-        return sum(not one.ok for one in self.measurements)
+        return sum(not measurement.ok for measurement in self.measurements)
 
 
 def random_job(task: LinalgTask, rng: np.random.Generator) -> Job:
-    """Return what a random episode ends in."""
+    """Return the job of a random episode's terminal state."""
     state = task.initial()
     while not task.terminal(state):
         state = task.step(state, task.space.sample(task.mask(state), rng))
@@ -99,10 +99,10 @@ def evaluate(bench: Bench, jobs: Sequence[Job]) -> Round:
 
 def report(name: str, rounds: Sequence[Round]) -> None:
     """Print the rate of some workers."""
-    failed = sum(one.failed for one in rounds)
+    failed = sum(trial.failed for trial in rounds)
     print(
-        f"{name}: {spread([one.rate for one in rounds], '.1f')} candidates/s; {failed} of "
-        f"{sum(len(one.measurements) for one in rounds)} failed"
+        f"{name}: {spread([trial.rate for trial in rounds], '.1f')} candidates/s; {failed} of "
+        f"{sum(len(trial.measurements) for trial in rounds)} failed"
     )
 
 
@@ -112,8 +112,8 @@ def spread(values: Sequence[float], form: str) -> str:
 
 
 def measured(benches: Sequence[Bench], tasks: Sequence[LinalgTask], options: Options) -> list[list[Round]]:
-    """Return the rounds of each bench; in a round all evaluate the same candidates, in turn."""
-    for bench in benches:  # processes start, and import what they need
+    """Return the rounds of each bench; in a round all benches evaluate the same candidates, in turn."""
+    for bench in benches:  # starts the processes
         bench.measure([task.job(task.initial()) for task in tasks])
     rounds: list[list[Round]] = [[] for _ in benches]
     for number in range(options.rounds):
@@ -130,13 +130,13 @@ def main(options: Options) -> None:
     tasks = [LINALG.task(uri) for uri in options.programs]
     rounds = f"{options.rounds} rounds of {options.candidates} random schedules of each"
     print(f"{len(tasks)} programs, {rounds}")
-    with closing(LINALG.bench()) as one, ExitStack() as stack:
-        benches = [one]
+    with closing(LINALG.bench()) as local, ExitStack() as stack:
+        benches = [local]
         if options.farm is not None:
             benches.append(stack.enter_context(closing(LINALG.bench(options.farm))))
         alone, *others = measured(benches, tasks, options)
-        report(f"1 process on 1 core ({one.machine})", alone)
-        print(f"  compiling takes {spread([one.compiling for one in alone], '.0%')} of the time")
+        report(f"1 process on 1 core ({local.machine})", alone)
+        print(f"  compiling takes {spread([trial.compiling for trial in alone], '.0%')} of the time")
         for farm, several in zip(benches[1:], others, strict=True):
             report(f"{options.farm} ({farm.machine})", several)
             ratios = [ours.rate / theirs.rate for ours, theirs in zip(several, alone, strict=True)]

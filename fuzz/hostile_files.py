@@ -3,9 +3,9 @@
 python fuzz/hostile_files.py [--only TEXT] [--count N] [--seconds S] [--list]
 
 Prints for each file the exit code, seconds, peak memory, and whether its payload ran; then the totals. A file
-fails where its payload runs, where there is a traceback, a death by a signal or an exit code beside 0 and 2,
-or where opening it takes more than 60 s or 4 GiB. On a busy machine, seconds are divided by the load of its
-cores. Exits with 1 if any did.
+fails if its payload runs, if opening it ends with a traceback, by a signal or with an exit code other than 0
+and 2, or if it takes more than 60 s or 4 GiB. On a busy machine, seconds are divided by the load of its
+cores. Exits with 1 if any file failed.
 """
 
 import argparse
@@ -39,11 +39,11 @@ CASES: Mapping[str, Maker] = {
 
 @dataclass(frozen=True)
 class Verdict:
-    """What opening a file came to.
+    """Verdict on opening a file.
 
     Attributes:
         ending: How the command ended.
-        faults: What was wrong with that, in words; none where all is well.
+        faults: Descriptions of the faults; empty if there are none.
     """
 
     ending: Ending
@@ -51,7 +51,7 @@ class Verdict:
 
 
 def opened(maker: Maker) -> Verdict:
-    """Make a file in a temporary folder, open it, and judge how that ended."""
+    """Make a file in a temporary folder, open it, and judge how the command ended."""
     with tempfile.TemporaryDirectory(prefix="hostile-") as name:
         folder = Path(name)
         canary = folder / "canary"
@@ -75,7 +75,7 @@ def opened(maker: Maker) -> Verdict:
 
 
 def _share_engine(cache: Path) -> None:
-    """Let a fresh cache folder have the engine of hlo of this machine's own: building it takes a minute."""
+    """Link this machine's engine of hlo into a new cache folder: building it takes a minute."""
     built = cache_dir() / "hlo" / "engine"
     if built.is_dir():
         (cache / "hlo").mkdir(parents=True)
@@ -86,10 +86,12 @@ def main() -> int:
     """Open the files that the command line chooses, and return the exit code."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="open files whose names hold this text")
-    parser.add_argument("--count", type=int, default=len(CASES), help="open at most so many files")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no file after so long")
+    parser.add_argument("--count", type=int, default=len(CASES), help="greatest number of files to open")
+    parser.add_argument(
+        "--seconds", type=float, default=float("inf"), help="seconds after which to open no further file"
+    )
     parser.add_argument("--list", action="store_true", help="print the names and stop")
-    parser.add_argument("--show", action="store_true", help="print what each command wrote last")
+    parser.add_argument("--show", action="store_true", help="print the last output of each command")
     chosen = parser.parse_args()
     names = [name for name in CASES if chosen.only in name][: chosen.count]
     if chosen.list:

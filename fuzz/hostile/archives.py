@@ -18,7 +18,7 @@ Change = Callable[[Entries, str], None]
 
 
 class _Payload(NamedTuple):
-    """What runs a shell command when it is unpickled."""
+    """An object that runs a shell command when it is unpickled."""
 
     command: str
 
@@ -41,7 +41,7 @@ class _Module(torch.nn.Module):
 
 
 def good() -> Entries:
-    """Return the entries of a good archive, without their common folder."""
+    """Return the entries of a valid archive, without their common folder."""
     return dict(_good())
 
 
@@ -67,7 +67,7 @@ def pickled(payload: str) -> bytes:
 
 
 def torch_pickled(payload: str) -> bytes:
-    """Return what `torch.save` writes of such a thing."""
+    """Return such a pickle in the format of `torch.save`."""
     buffer = io.BytesIO()
     torch.save({"state": _Payload(payload)}, buffer)
     return buffer.getvalue()
@@ -84,7 +84,7 @@ def _changed(change: Change, *, refused: bool = True) -> Maker:
 
 
 def _replaced(name: str, content: Callable[[str], bytes]) -> Maker:
-    """Return what makes an archive with a pickle in place of, or beside, an entry."""
+    """Return a maker of an archive with a pickle in place of, or in addition to, an entry."""
     return _changed(lambda entries, payload: entries.update({name: content(payload)}))
 
 
@@ -92,7 +92,7 @@ MODEL = "models/model.json"
 
 
 def _edited(edit: Callable[[Any, str], object], *, refused: bool = True) -> Maker:
-    """Return what makes an archive with another description of the program."""
+    """Return a maker of an archive with a changed description of the program."""
 
     def change(entries: Entries, payload: str) -> None:
         model = json.loads(entries[MODEL])
@@ -107,7 +107,7 @@ def _graph(model: Any) -> Any:
 
 
 def _renamed(old: str, new: Callable[[str], str]) -> Maker:
-    """Return what makes an archive in which a value has another name, wherever it is told."""
+    """Return a maker of an archive in which a value has another name in all places."""
 
     def change(entries: Entries, payload: str) -> None:
         text = entries[MODEL].decode()
@@ -117,7 +117,7 @@ def _renamed(old: str, new: Callable[[str], str]) -> Maker:
 
 
 def _target(target: str, *arguments: Callable[[str], Any]) -> Maker:
-    """Return what makes an archive whose first node calls something else with such arguments."""
+    """Return a maker of an archive whose first node calls another target with the given arguments."""
 
     def edit(model: Any, payload: str) -> None:
         node = _graph(model)["nodes"][0]
@@ -132,7 +132,7 @@ def _text(payload: str) -> Any:
 
 
 def _sized(expression: Callable[[str], str]) -> Maker:
-    """Return what makes an archive in which a size is an expression."""
+    """Return a maker of an archive in which a size is an expression."""
 
     def edit(model: Any, payload: str) -> None:
         size = {"as_expr": {"expr_str": expression(payload), "hint": {"as_int": 2}}}
@@ -142,7 +142,7 @@ def _sized(expression: Callable[[str], str]) -> Maker:
 
 
 def _payloads(kind: str, name: str, content: Callable[[str], bytes]) -> Maker:
-    """Return what makes an archive whose table of weights or constants names a pickle."""
+    """Return a maker of an archive whose table of weights or constants names a pickle."""
 
     def change(entries: Entries, payload: str) -> None:
         table = f"data/{kind}/model_{kind}_config.json"
@@ -157,7 +157,7 @@ def _payloads(kind: str, name: str, content: Callable[[str], bytes]) -> Maker:
 
 
 def _weight(**meta: Any) -> Maker:
-    """Return what makes an archive in which a weight is described otherwise."""
+    """Return a maker of an archive with a changed description of a weight."""
 
     def change(entries: Entries, _: str) -> None:
         table = "data/weights/model_weights_config.json"
@@ -173,7 +173,7 @@ def _call_name(payload: str) -> str:
 
 
 def _tree(kind: str, context: Callable[[str], Any]) -> Maker:
-    """Return what makes an archive whose inputs are a container of another type."""
+    """Return a maker of an archive whose inputs are a container of another type."""
 
     def edit(model: Any, payload: str) -> None:
         signature = model["graph_module"]["module_call_graph"][0]["signature"]
@@ -229,7 +229,7 @@ def _twice(folder: Path, payload: str) -> Opening:
 
 
 def _old(folder: Path, payload: str) -> Opening:
-    """Make an archive as torch wrote them until 2.6, with a pickle in it."""
+    """Make an archive in the format of torch up to 2.6, with a pickle in it."""
     entries = good()
     with zipfile.ZipFile(folder / "hostile.pt2", "w") as archive:
         archive.writestr("version", "8.8")
@@ -251,7 +251,7 @@ def _whole(folder: Path, payload: str) -> Opening:
 
 
 def _beside(folder: Path, payload: str) -> Opening:
-    """Put an archive beside a file of MLIR, where the baseline `torch` looks for one."""
+    """Put an archive next to a file of MLIR, where the baseline `torch` looks for it."""
     (folder / "hostile.mlir").write_text(
         "func.func @f(%a: tensor<8x8xf32>) -> tensor<8x8xf32> {\n  %c = arith.constant 0.0 : f32\n"
         "  %e = tensor.empty() : tensor<8x8xf32>\n"

@@ -1,4 +1,4 @@
-"""A hostile file: what makes it, and the command that opens it."""
+"""A hostile file: the function that makes it, and the command that opens it."""
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 TUNE = ("--evaluations", "2", "--seed", "0")
-"""Options of `irgym tune` that keep a run short where a file opens after all."""
+"""Options of `irgym tune` that keep a run short if a file opens after all."""
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Opening:
 
     Attributes:
         command: The program and its arguments.
-        environment: Environment variables beyond those of this process.
+        environment: Environment variables in addition to this process's.
         refused: Whether the command has to end with exit code 2; otherwise it may succeed too.
     """
 
@@ -42,7 +42,7 @@ def tune(program: object, *options: str, refused: bool = False) -> Opening:
 
 
 def python(lines: Sequence[str], *arguments: object) -> Opening:
-    """Return an opening by a function of the package: errors of the user end it as the command line does."""
+    """Return an opening by Python code; errors of the user end it as on the command line."""
     body = "\n".join(f"    {line}" for line in lines)
     script = (
         "import sys\nfrom irgym.base.errors import IrgymError\ntry:\n"

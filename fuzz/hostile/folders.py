@@ -20,7 +20,7 @@ PROGRAM = "loops://mm/8x8x8"
 
 
 def _policy(content: Callable[[str], bytes]) -> Maker:
-    """Return what makes a policy, and evaluates it on a program."""
+    """Return a maker of a policy, which is evaluated on a program."""
 
     def make(folder: Path, payload: str) -> Opening:
         (folder / "policy.pt").write_bytes(content(payload))
@@ -34,7 +34,7 @@ def _followed(folder: Path) -> Opening:
 
 
 def _edited(edit: Callable[[dict[str, bytes]], object], compression: int = zipfile.ZIP_STORED) -> Maker:
-    """Return what makes a policy that ships with other entries in its archive."""
+    """Return a maker of a shipped policy with changed entries in its archive."""
 
     def make(folder: Path, _: str) -> Opening:
         with zipfile.ZipFile(SHIPPED) as archive:
@@ -49,7 +49,7 @@ def _edited(edit: Callable[[dict[str, bytes]], object], compression: int = zipfi
 
 
 def _pickled(content: bytes) -> Maker:
-    """Return what makes a policy with another pickle in its archive."""
+    """Return a maker of a policy with another pickle in its archive."""
 
     def edit(entries: dict[str, bytes]) -> None:
         entries[next(name for name in entries if name.endswith("data.pkl"))] = content
@@ -116,7 +116,7 @@ CONFIG = {
 
 
 def _run(files: Mapping[str, Callable[[str], str | bytes]], *command: str) -> Maker:
-    """Return what makes a run folder, and gives it to a command."""
+    """Return a maker of a run folder, which is given to a command."""
 
     def make(folder: Path, payload: str) -> Opening:
         run = folder / "run"
@@ -131,7 +131,7 @@ def _run(files: Mapping[str, Callable[[str], str | bytes]], *command: str) -> Ma
 
 
 def _resumed(content: Callable[[str], bytes]) -> Maker:
-    """Return what trains for an iteration, puts another checkpoint in place, and resumes."""
+    """Return a maker that trains for an iteration, replaces the checkpoint, and resumes."""
 
     def make(folder: Path, payload: str) -> Opening:
         (folder / "checkpoint.pt").write_bytes(content(payload))
@@ -162,7 +162,7 @@ def _fifo_run(folder: Path, _: str) -> Opening:
 
 
 def _cache(statement: str, *values: object) -> Maker:
-    """Return what fills the cost cache by SQL, and tunes with it."""
+    """Return a maker that fills the cost cache by SQL, and tunes with it."""
 
     def make(folder: Path, _: str) -> Opening:
         path = folder.parent / "cache" / "costs.sqlite"

@@ -1,4 +1,4 @@
-"""Hostile ONNX models: weights in places where they must not be, sizes that lie, graphs that explode."""
+"""Hostile ONNX models: weights in forbidden places, false sizes, graphs that explode."""
 
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def _outside(
     prepare: Callable[[Path, str], object] = lambda _folder, _payload: None,
     **entries: object,
 ) -> Maker:
-    """Return what makes a model whose weight is in another file, with these entries that say where."""
+    """Return a maker of a model whose weight is in another file, at the place in the given entries."""
 
     def make(folder: Path, payload: str) -> Opening:
         weight = TensorProto(name="w", data_type=FLOAT, dims=dims)
@@ -82,7 +82,7 @@ def _nodes(*nodes: onnx.NodeProto, refused: bool = True, **options: Any) -> Make
 
 
 def _expanding(depth: int) -> Maker:
-    """Return what makes functions that each call the next one twice: 2 ** depth nodes."""
+    """Return a maker of functions that each call the next one twice: 2 ** depth nodes."""
 
     def make(folder: Path, _: str) -> Opening:
         functions = []
@@ -125,7 +125,7 @@ def _looping(trips: int) -> Maker:
 
 
 def _nested(depth: int) -> Maker:
-    """Return what makes an If in an If in an If, so many levels deep, byte by byte."""
+    """Return a maker of If operators nested to a given depth, byte by byte."""
 
     def make(folder: Path, _: str) -> Opening:
         def framed(tag: int, content: bytes) -> bytes:
@@ -158,7 +158,7 @@ def _varint(number: int) -> bytes:
 
 
 def _many(count: int) -> Maker:
-    """Return what makes a chain of nodes."""
+    """Return a maker of a chain of nodes."""
 
     def make(folder: Path, _: str) -> Opening:
         names = ["x", *(f"v{place}" for place in range(count - 1)), "y"]
@@ -169,7 +169,7 @@ def _many(count: int) -> Maker:
 
 
 def _lying(data: bytes, *dims: int) -> Maker:
-    """Return what makes a weight with other sizes than its data have."""
+    """Return a maker of a weight whose sizes differ from its data's."""
     weight = TensorProto(name="w", data_type=FLOAT, dims=dims, raw_data=data)
     return _nodes(helper.make_node("Add", ["x", "w"], ["y"]), weights=[weight])
 
@@ -185,7 +185,7 @@ def _constant_of_shape(*sizes: int) -> Maker:
 
 
 def _repeated(times: int) -> Maker:
-    """Return what makes constants that are computed of each other, each larger than the one before."""
+    """Return a maker of constants that are computed from each other, each larger than the last."""
     two = helper.make_tensor("two", TensorProto.INT64, (1,), [256])
     names = [f"c{place}" for place in range(times + 1)]
     seed = helper.make_tensor("c0", FLOAT, (1,), [1.0])
@@ -295,7 +295,7 @@ CASES: Mapping[str, Maker] = {
 
 
 def _open(folder: Path) -> Path:
-    """Return the file of a good model that leaves a dimension open."""
+    """Return the file of a valid model with a dynamic dimension."""
     path = folder / "open.onnx"
     path.write_bytes(_model([NEG], shape=("n", 4)).SerializeToString())
     return path

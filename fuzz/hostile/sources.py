@@ -10,7 +10,7 @@ from hostile.case import Maker, Opening, tune
 def _file(
     name: str, content: Callable[[str], str | bytes], *, refused: bool = True, function: str = ""
 ) -> Maker:
-    """Return what makes a file and tunes it."""
+    """Return a maker of a file, which is tuned."""
 
     def make(folder: Path, payload: str) -> Opening:
         made = content(payload)
@@ -54,7 +54,7 @@ def _program(text: str) -> Maker:
 
 
 BODY = "int f(int a, int b) { return (a + b) * (a + b) + a / (b | 1) + a / (b | 1); }\n"
-"""A function of C with something to share."""
+"""A C function with a common subexpression."""
 
 IR = (
     "define i32 @f(i32 %a, i32 %b) {{\n  %x = add i32 %a, %b\n  %y = add i32 %a, %b\n"

@@ -1,4 +1,4 @@
-"""One command under a watchdog: how it ended, how long it took, how much memory its processes held."""
+"""A command under a watchdog, which records its exit, its duration, and the memory of its processes."""
 
 import os
 import signal
@@ -10,16 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SECONDS = 60.0
-"""Most seconds that opening a file may take."""
+"""Time limit for opening a file, in seconds."""
 
 BYTES = 4 << 30
-"""Most memory that the processes of a command may hold together, counted as Linux's proportional set size."""
+"""Memory limit of all processes of a command together, as Linux's proportional set size."""
 
 GRACE = 2.0
-"""How many times `SECONDS` the watchdog waits before it kills a command, longer on a busy machine."""
+"""Multiple of `SECONDS` after which the watchdog kills a command, later on a busy machine."""
 
 PERIOD_S = 0.1
-"""Seconds between two looks at the memory."""
+"""Seconds between checks of the memory."""
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,11 @@ class Ending:
 
     Attributes:
         code: Its exit code; negative for a signal.
-        seconds: How long it took.
-        peak: Most bytes that its processes held together.
-        said: What it wrote to standard error.
+        seconds: Its duration.
+        peak: Peak memory of all its processes together, in bytes.
+        said: Its output to standard error.
         killed: Whether the watchdog killed it.
-        load: Most processes that wanted a core meanwhile, for each core; at least 1.
+        load: Greatest load of the machine meanwhile, per core; at least 1.
     """
 
     code: int
@@ -44,7 +44,7 @@ class Ending:
 
     @property
     def quiet_seconds(self) -> float:
-        """About how long it would have taken on a quiet machine."""
+        """Estimate of its duration on a quiet machine."""
         return self.seconds / self.load
 
 
@@ -82,7 +82,7 @@ def run(command: Sequence[str], environment: Mapping[str, str], folder: Path) ->
 
 
 def _family(root: int) -> list[int]:
-    """Return a process and its descendants; children of irgym are in sessions of their own."""
+    """Return a process and its descendants; irgym's children are in separate sessions."""
     children: dict[int, list[int]] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
@@ -96,7 +96,7 @@ def _family(root: int) -> list[int]:
 
 
 def _held(process: int) -> int:
-    """Return the bytes of a process, of shared pages its share; 0 where it is gone."""
+    """Return the memory of a process in bytes, shared pages by share; 0 if it is gone."""
     with suppress(OSError):
         for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
             if line.startswith("Pss:"):

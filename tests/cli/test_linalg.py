@@ -57,7 +57,7 @@ def test_swaps_are_compared_without_a_policy_to_name(irgym: Command, monkeypatch
     methods = [
         method for method in LINALG_SWAPS.default_methods if method in ("base", "evolutionary", "numpy")
     ]
-    monkeypatch.setattr(type(LINALG_SWAPS), "default_methods", tuple(methods))
+    monkeypatch.setattr(LINALG_SWAPS, "default_methods", tuple(methods))
     programs = ("--programs", "linalg-swaps://relu/8x16", "--evaluations", "2")
     result = irgym("compare", "linalg-swaps", *programs)
     assert result.code == 0 and "evolutionary" in result.out, result.err

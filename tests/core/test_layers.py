@@ -31,8 +31,8 @@ ALLOWED = {
 }
 TORCH_LAYERS = {"networks", "agents"}
 TORCH_PROGRAMS = {
-    Path("measure/torch_calls.py"),
-    Path("measure/torch_modules.py"),
+    Path("measure/callables/torch_comparison.py"),
+    Path("measure/callables/torch_modules.py"),
     Path("envs/linalg/programs/networks.py"),
     Path("envs/linalg/importing/torch_import.py"),
     Path("envs/graph/programs/exporting.py"),

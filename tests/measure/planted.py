@@ -1,4 +1,4 @@
-"""What candidates may do to the process that runs them; imported by the isolated child."""
+"""Things that candidates may do to the process that runs them; imported by the isolated child."""
 
 import ctypes
 import os
@@ -85,7 +85,7 @@ def killed():
 
 
 def note(path):
-    """Leave this process's number in a file, after those of earlier ones."""
+    """Append this process's number to a file."""
     with Path(path).open("a") as file:
         file.write(f"{os.getpid()}\n")
 
@@ -107,12 +107,12 @@ def note_and_hang(path):
 
 
 def compare_naps(seconds):
-    """No round of these is calm, so all are taken again."""
+    """Return the number of rounds of a comparison in which every round is disturbed and retaken."""
     return len(interleave(lambda _: time.sleep(seconds), lambda _: time.sleep(seconds), rounds=3))
 
 
 def burn():
-    """Use the processor until somebody ends it."""
+    """Use the processor until the process is killed."""
     resource.setrlimit(resource.RLIMIT_CPU, (1, 2))
     while True:
         pass
@@ -160,7 +160,7 @@ HOARD = []
 
 
 def hoard(size):
-    """Take memory that calls after this one will miss."""
+    """Leak memory, which later calls will lack."""
     HOARD.append(bytearray(size))
     return size
 
@@ -185,8 +185,8 @@ def close_pipes():
 
 
 def babble():
-    """Write nonsense into every descriptor but the standard ones, as a wild write could."""
-    for descriptor in range(3, 1024):  # a parent with many open files hands on high numbers
+    """Write invalid data to every descriptor except the standard ones, as a wild write could."""
+    for descriptor in range(3, 1024):  # with many open files, a parent passes high numbers
         try:
             os.write(descriptor, b"\xff" * 64)
         except OSError:

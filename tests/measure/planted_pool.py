@@ -1,4 +1,4 @@
-"""What workers of a pool run: each remembers which keys it has loaded."""
+"""Functions for workers of a pool: each worker remembers the keys that it has loaded."""
 
 import os
 import time
@@ -7,7 +7,7 @@ LOADED: list[str] = []
 
 
 def step(requests: list[tuple[str, str]]) -> list[tuple[int, bool, int]]:
-    """Answer requests (key, behaviour): process, whether the key was loaded, how many came at once."""
+    """Answer requests (key, behaviour): process, whether the key was loaded, size of the batch."""
     answers: list[tuple[int, bool, int]] = []
     for key, behaviour in requests:
         if behaviour == "abort":
@@ -27,7 +27,7 @@ def step(requests: list[tuple[str, str]]) -> list[tuple[int, bool, int]]:
 
 
 def order(requests: list[tuple[str, str]]) -> list[list[str]]:
-    """Answer every request with the keys of all that came with it."""
+    """Answer every request with the keys of its batch."""
     return [[key for key, _ in requests]] * len(requests)
 
 

@@ -1,4 +1,4 @@
-"""Peers of a lesser target have its instructions and no more."""
+"""Baselines for a smaller target use only its instructions."""
 
 from pathlib import Path
 

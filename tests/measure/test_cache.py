@@ -99,7 +99,7 @@ def test_failures_are_kept_and_told_apart(cache):
     ]
     asked = [job(str(number)) for number in range(len(measurements))]
     cache.put_many(asked, measurements)
-    assert cache.get_many(asked) == [cached(one) for one in measurements]
+    assert cache.get_many(asked) == [cached(measurement) for measurement in measurements]
 
 
 def test_a_batch_is_recorded_whole_or_not_at_all(cache):
@@ -183,7 +183,7 @@ def test_no_row_is_lost_when_the_writer_is_killed(path):
         acknowledged += [int(line) for line in writer.stdout.read().splitlines()]
     asked = [job(f"{n} {part}", "p://writer", "tools") for n in acknowledged for part in range(3)]
     with CostCache(path, "machine") as cache:
-        assert [one.cost for one in cache.get_many(asked)] == [
+        assert [measurement.cost for measurement in cache.get_many(asked)] == [
             float(n + 1) for n in acknowledged for _ in range(3)
         ]
 
@@ -199,7 +199,7 @@ def test_many_processes_create_and_write_at_once(path):
 
 
 def test_a_full_disk_is_one_sentence_and_loses_nothing(path):
-    """A limit on the size of files makes writes fail as a full disk does."""
+    """A limit on the size of files makes writes fail like a full disk."""
     program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000)){WRITER}"
     done = subprocess.run(
         [sys.executable, "-c", program, str(path), "writer", "100000"],

@@ -14,11 +14,11 @@ from irgym.measure.code_digest import MEASURING, ROOT, digest_of, files_of
 
 CODE = {"loops": loops.CODE, "hlo": hlo.CODE, "linalg": linalg.CODE}
 WRITERS = {"linalg": ["envs/linalg/scheduling/script.py"]}
-"""What makes the argument that runners get of a schedule."""
+"""Modules that make the runners' argument from a schedule."""
 
 ELSEWHERE = {
-    "what callers and runners hand each other": ["core/"],
-    "baselines are timed in turn and never recorded": [
+    "values that callers and runners exchange": ["core/", "base/"],
+    "baselines, which are never recorded": [
         "envs/linalg/baselines.py",
         "envs/loops/baselines.py",
         "envs/loops/tvm_baseline.py",
@@ -38,15 +38,11 @@ ELSEWHERE = {
     ],
     "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/programs/lattice.py"],
     "features of policies": ["envs/hlo/observing/opcodes.py"],
-    "where the engine is kept": ["measure/store.py"],
-    "who waits for whom": ["measure/locks.py"],
-    "what builds the engine asks of its own child": [
-        "measure/cache.py",
-        "measure/evaluators.py",
-        "measure/farm/protocol.py",
-    ],
+    "the place of the engine": ["measure/store.py"],
+    "the order of waiting processes": ["measure/locks.py"],
+    "the child that builds the engine": ["measure/replies.py"],
 }
-"""What runners import that costs do not depend on, and why."""
+"""Imports of runners on which costs do not depend, and why."""
 
 
 @pytest.fixture
@@ -102,7 +98,7 @@ def test_whatever_runs_in_the_child_is_in_the_digest_or_known_not_to_matter(envi
 
 
 def _imported(start):
-    """Return the files of irgym that others import, directly or not."""
+    """Return irgym's files that some files import, directly or indirectly."""
     seen, waiting = set(), list(start)
     while waiting:
         path = waiting.pop()

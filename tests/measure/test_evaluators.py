@@ -6,13 +6,13 @@ import pytest
 from irgym.base.errors import BackendError, IrgymError, StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.measure.cache import CostCache
-from irgym.measure.evaluators import CHUNK, TOGETHER, Inline, Measured, Recorded, resolve
+from irgym.measure.evaluators import CHUNK, TOGETHER, Inline, Measured, Recorded
 from irgym.measure.farm import LocalFarm
-from irgym.measure.isolation.protocol import Crashed, Limits, Returned
+from irgym.measure.isolation.protocol import Crashed, Limits, Returned, resolve
 
 
 class CountingFarm:
-    """Answers `m:ok` with its argument and fails at `m:stop`, and notes what it was asked."""
+    """Answers `m:ok` with its argument, fails at `m:stop`, and records its calls."""
 
     workers = 1
 
@@ -49,7 +49,7 @@ def test_equal_jobs_are_measured_once_and_answers_are_in_order(cache):
     farm = CountingFarm()
     evaluator = Measured(farm, cache)
     costs = [3, 1, 3, 2, 1]
-    assert [one.cost for one in evaluator.evaluate([job(cost) for cost in costs])] == costs
+    assert [measurement.cost for measurement in evaluator.evaluate([job(cost) for cost in costs])] == costs
     assert Counter(call.arguments[0] for call in farm.asked[0]) == {1.0: 1, 2.0: 1, 3.0: 1}
     assert (evaluator.hits, evaluator.misses) == (0, 3)
 
@@ -58,7 +58,9 @@ def test_it_recalls_what_it_has_measured_and_what_states_know(cache):
     evaluator = Measured(CountingFarm(), cache)
     evaluator.evaluate([job(1)])
     known = replace(job(7), known=Measurement(Outcome.OK, (7.0,)))
-    assert [one and one.cost for one in evaluator.recall([job(2), job(1), known])] == [None, 1.0, 7.0]
+    assert [
+        measurement and measurement.cost for measurement in evaluator.recall([job(2), job(1), known])
+    ] == [None, 1.0, 7.0]
     assert [record.schedule for record in evaluator.records("p", "time", "", 5)] == ["schedule 1"]
     without = Measured(CountingFarm())
     assert without.recall([job(1)]) == [None] and without.records("p", "time", "", 5) == []
@@ -67,7 +69,7 @@ def test_it_recalls_what_it_has_measured_and_what_states_know(cache):
 def test_a_batch_is_measured_program_by_program(cache):
     farm = CountingFarm()
     mixed = [replace(job(n), program=f"p://f/{n % 3}") for n in range(9)]
-    assert [one.cost for one in Measured(farm, cache).evaluate(mixed)] == list(range(9))
+    assert [measurement.cost for measurement in Measured(farm, cache).evaluate(mixed)] == list(range(9))
     assert [call.arguments[0] % 3 for call in farm.asked[0]] == [0] * 3 + [1] * 3 + [2] * 3
 
 
@@ -78,26 +80,28 @@ def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recor
     jobs = [job(1), job(2), job(3), job(2), known]
     found = [Measurement(Outcome.OK, (cost,)) for cost in (1.5, 2.0, 3.0, 2.5)]
     counted = evaluator.record(jobs, [*found[:2], Measurement(Outcome.CRASH), found[3], found[0]])
-    assert [one.cost for one in counted] == [1.0, 2.0, float("inf"), 2.0, 7.0]
-    assert [one.cached for one in counted] == [True, False, False, False, False]
+    assert [measurement.cost for measurement in counted] == [1.0, 2.0, float("inf"), 2.0, 7.0]
+    assert [measurement.cached for measurement in counted] == [True, False, False, False, False]
     assert (evaluator.hits, evaluator.misses) == (1, 3)
     again = Recorded(cache).evaluate([job(1), job(2), job(3)])
-    assert [one.cost for one in again] == [1.0, 2.0, float("inf")]
-    assert [one.cost for one in Measured(CountingFarm()).record(jobs[1:4:2], found[1::2])] == [2.0, 2.0]
+    assert [measurement.cost for measurement in again] == [1.0, 2.0, float("inf")]
+    assert [
+        measurement.cost for measurement in Measured(CountingFarm()).record(jobs[1:4:2], found[1::2])
+    ] == [2.0, 2.0]
 
 
 class JoiningFarm(CountingFarm):
-    """Answers `m:many` too, but for lists with a number that it cannot bear."""
+    """Answers `m:many` too, except for lists with a forbidden number."""
 
     def run(self, calls):
         self.asked.append(list(calls))
         return [self._reply(call) for call in calls]
 
     def _reply(self, call):
-        given = [one for (one,) in call.arguments[0]] if call.function == "m:many" else call.arguments
+        given = [cost for (cost,) in call.arguments[0]] if call.function == "m:many" else call.arguments
         if 13.0 in given:
             return Crashed("thirteen")
-        found = [Measurement(Outcome.OK, (one,)) for one in given]
+        found = [Measurement(Outcome.OK, (cost,)) for cost in given]
         return Returned(found if call.function == "m:many" else found[0])
 
 
@@ -108,7 +112,7 @@ def joined(cost, **changes):
 def test_jobs_that_one_call_answers_are_sent_together(cache):
     farm = JoiningFarm()
     mixed = [joined(1), job(2), joined(3), joined(4, program="p://f/2"), joined(5)]
-    assert [one.cost for one in Measured(farm, cache).evaluate(mixed)] == [1, 2, 3, 4, 5]
+    assert [measurement.cost for measurement in Measured(farm, cache).evaluate(mixed)] == [1, 2, 3, 4, 5]
     [asked] = farm.asked
     assert Counter(call.function for call in asked) == {"m:many": 1, "m:ok": 2}
 
@@ -126,7 +130,7 @@ def test_they_are_spread_over_workers_in_calls_of_limited_length(cache):
 def test_of_several_in_one_call_the_guilty_one_alone_fails(cache):
     farm = JoiningFarm()
     found = Measured(farm, cache).evaluate([joined(n) for n in (12, 13, 14)])
-    assert [one.outcome for one in found] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
+    assert [measurement.outcome for measurement in found] == [Outcome.OK, Outcome.CRASH, Outcome.OK]
 
 
 def sum_of(*costs):
@@ -138,7 +142,7 @@ def test_a_sum_is_evaluated_by_its_parts_each_once(cache):
     farm = CountingFarm()
     evaluator = Measured(farm, cache)
     found = evaluator.evaluate([sum_of(1, 3, 3), job(3), sum_of(3, 4)])
-    assert [one.cost for one in found] == [14.0, 3.0, 14.0]
+    assert [measurement.cost for measurement in found] == [14.0, 3.0, 14.0]
     assert sorted(call.arguments[0] for call in farm.asked[0]) == [1.0, 3.0, 4.0]
     again = evaluator.evaluate([sum_of(1, 4)])[0]
     assert again.cost == 10.0 and again.cached and len(farm.asked) == 1
@@ -162,7 +166,7 @@ def test_the_cache_answers_the_second_time(cache):
     farm = CountingFarm()
     evaluator = Measured(farm, cache)
     second = evaluator.evaluate([job(2), job(1), job(3)])
-    assert [one.cached for one in first] == [False, False]
+    assert [measurement.cached for measurement in first] == [False, False]
     assert second == [replace(first[1], cached=True), replace(first[0], cached=True), second[2]]
     assert not second[2].cached
     assert [call.arguments for chunk in farm.asked for call in chunk] == [(3.0,)]
@@ -184,11 +188,11 @@ def test_no_jobs(cache):
 def test_results_are_recorded_as_they_arrive(cache):
     count = 2 * CHUNK + 5
     jobs = [job(n) for n in range(count)]
-    # The last chunk is interrupted: what came before is kept.
+    # The last chunk is interrupted: earlier ones are kept.
     stop = replace(jobs[-1], call=Call("m:stop"))
     with pytest.raises(KeyboardInterrupt):
         Measured(CountingFarm(), cache).evaluate([*jobs[:-1], stop])
-    assert sum(one is not None for one in cache.get_many(jobs)) >= CHUNK
+    assert sum(measurement is not None for measurement in cache.get_many(jobs)) >= CHUNK
 
 
 def test_candidates_that_fail_are_outcomes_and_are_kept(farm, cache, planted):
@@ -202,7 +206,7 @@ def test_candidates_that_fail_are_outcomes_and_are_kept(farm, cache, planted):
     }
     jobs = [job(name, call) for name, call in calls.items()]
     measurements = Measured(farm, cache).evaluate(jobs)
-    assert [one.outcome for one in measurements] == [
+    assert [measurement.outcome for measurement in measurements] == [
         Outcome.OK,
         Outcome.CRASH,
         Outcome.TIMEOUT,
@@ -210,9 +214,9 @@ def test_candidates_that_fail_are_outcomes_and_are_kept(farm, cache, planted):
         Outcome.COMPILE_ERROR,
         Outcome.OK,
     ]
-    assert all(one.detail for one in measurements[1:5])
+    assert all(measurement.detail for measurement in measurements[1:5])
     assert Measured(CountingFarm(), cache).evaluate(jobs) == [
-        replace(one, cached=True) for one in measurements
+        replace(measurement, cached=True) for measurement in measurements
     ]
 
 
@@ -235,16 +239,20 @@ def test_a_failure_of_the_program_as_written_is_not_recorded(farm, cache, plante
 def test_what_the_machine_does_to_the_program_as_written_is_told(farm, cache, planted, name, arguments):
     written = replace(job("written", planted(name, *arguments)), original=True)
     others = [job("other", planted("measurement", 1.0)), job("third", planted(name, *arguments))]
-    with pytest.raises(IrgymError, match="as written cannot be measured here"):
+    with pytest.raises(IrgymError, match=r"the original program .* cannot be measured here"):
         Measured(farm, cache).evaluate([others[0], written, others[1]])
-    assert [one and one.ok for one in cache.get_many([written, *others])] == [None, True, False]
+    assert [measurement and measurement.ok for measurement in cache.get_many([written, *others])] == [
+        None,
+        True,
+        False,
+    ]
 
 
 def test_a_bug_keeps_its_traceback_and_is_not_recorded(farm, cache, planted):
     jobs = [job("good", planted("measurement", 1.0)), job("bad", planted("fail", "reason"))]
     with pytest.raises(RuntimeError, match=r"planted\.py(.|\n)*KeyError: 'reason'"):
         Measured(farm, cache).evaluate(jobs)
-    assert [one is not None for one in cache.get_many(jobs)] == [True, False]
+    assert [measurement is not None for measurement in cache.get_many(jobs)] == [True, False]
 
 
 def test_an_error_of_the_user_stays_one(farm, cache, planted):

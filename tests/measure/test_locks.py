@@ -135,12 +135,12 @@ def test_who_waits_is_told_who_holds_the_lock_once(own_locks, monkeypatch, caplo
         while not caplog.records:
             assert time.monotonic() < deadline
             time.sleep(0.01)
-        caller.join(0.5)  # it is not said again
+        caller.join(0.5)  # it is not logged again
         assert caller.is_alive()
         other.kill()
         caller.join()
     assert replies[0].value == 7
-    [record] = [one for one in caplog.records if one.levelno == logging.WARNING]
+    [record] = [record for record in caplog.records if record.levelno == logging.WARNING]
     assert f"process {other.pid} ({sys.executable} -c" in record.getMessage()
 
 

@@ -35,7 +35,7 @@ def test_the_peak_of_this_machine_from_a_child():
 @avx2
 def test_wider_vectors_have_a_higher_peak():
     peaks = [
-        max((measure_peak(0.02, target) for _ in range(3)), key=lambda one: one.gflops)
+        max((measure_peak(0.02, target) for _ in range(3)), key=lambda peak: peak.gflops)
         for target in (X86_64_V4, X86_64_V3)
     ]
     assert "AVX-512" in peaks[0].method

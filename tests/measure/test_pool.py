@@ -1,4 +1,4 @@
-"""Keys stay where they are loaded, other requests even the workers out, and failures cost themselves only."""
+"""Keys stay with their holders, other requests balance the load, and failures affect no other request."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""What is kept is found by all that it depends on, whole or not at all, and made once by many processes."""
+"""Artefacts are found by all that they depend on, intact or not at all, and made once by many processes."""
 
 import os
 import signal
@@ -103,9 +103,9 @@ def test_a_lock_that_is_not_to_be_had_is_named():
 
 
 @given(st.lists(st.text(max_size=4), max_size=4), st.lists(st.text(max_size=4), max_size=4))
-def test_digests_tell_parts_apart(one: list[str], two: list[str]):
-    assert (digest(*one) == digest(*two)) == (one == two)
-    assert digest(*one) == digest(*(part.encode() for part in one))
+def test_digests_tell_parts_apart(left: list[str], right: list[str]):
+    assert (digest(*left) == digest(*right)) == (left == right)
+    assert digest(*left) == digest(*(part.encode() for part in left))
 
 
 @given(st.text())

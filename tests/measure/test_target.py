@@ -24,7 +24,7 @@ SKYLAKE = f"{HASWELL} avx512f avx512dq avx512cd avx512bw avx512vl"
 
 
 def planted(tmp_path: Path, monkeypatch, flags: str, architecture: str = "x86_64", cores: int = 4) -> Machine:
-    """Return the machine whose /proc/cpuinfo has these flags."""
+    """Return a machine with the given flags in /proc/cpuinfo."""
     name = "flags" if architecture == "x86_64" else "Features"
     cpuinfo = tmp_path / "cpuinfo"
     cpuinfo.write_text(f"processor : 0\nvendor_id : Someone\n{name} : {flags}\n\nprocessor : 1\n{name} : \n")

@@ -17,7 +17,7 @@ class Clock:
         monkeypatch.setattr(timing.time, "thread_time_ns", lambda: self.cpu)
 
     def candidate(self, ns, off_cpu=()):
-        """Return a candidate and the list of repetitions that it was asked for."""
+        """Return a candidate and the list of its numbers of repetitions."""
         asked = []
         disturbances = iter(off_cpu)
 
@@ -115,7 +115,7 @@ def test_what_a_single_execution_pays_for_does_not_shorten_samples(clock):
     lengths = []
 
     def run(repetitions):
-        # As a call of 2 us around a kernel of 0.2 us.
+        # Like a call of 2 us around a kernel of 0.2 us.
         clock.wall += 2_000 + 200 * repetitions
         clock.cpu += 2_000 + 200 * repetitions
         lengths.append(repetitions)

@@ -45,12 +45,12 @@ def test_nothing_special_means_the_machine_alone():
 )
 def test_what_toolchains_read_is_part_of_the_conditions(monkeypatch, name):
     monkeypatch.setenv(name, "one")
-    one = LocalFarm().conditions
+    first = LocalFarm().conditions
     monkeypatch.setenv(name, "two")
-    two = LocalFarm().conditions
+    second = LocalFarm().conditions
     monkeypatch.delenv(name)
-    assert len({one, two, LocalFarm().conditions}) == 3
-    assert f"{name}=one" in one and "\n" not in one
+    assert len({first, second, LocalFarm().conditions}) == 3
+    assert f"{name}=one" in first and "\n" not in first
 
 
 def test_what_children_get_anyway_or_never_and_what_only_prints_is_left_out():

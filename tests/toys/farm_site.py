@@ -9,8 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate
+from irgym.measure.farm.endpoint import Endpoint
 
 TESTS = Path(__file__).parents[1]
 

@@ -10,8 +10,9 @@ from tyro.conf import Positional
 
 from irgym.cli.output import console, write_json_to
 from irgym.cli.service import until_told
-from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening, require_farm
+from irgym.measure.farm.address import require_farm
 from irgym.measure.farm.certificate import make_certificate
+from irgym.measure.farm.endpoint import Endpoint, parse_endpoint, parse_listening
 
 if TYPE_CHECKING:
     from irgym.measure.farm.members import Member

@@ -9,7 +9,8 @@ from tyro.conf import Positional
 
 from irgym.base.errors import FarmError
 from irgym.cli.service import until_told
-from irgym.measure.farm.address import parse_endpoint, require_farm
+from irgym.measure.farm.address import require_farm
+from irgym.measure.farm.endpoint import parse_endpoint
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Arrays that programs are timed on."""
+"""Aligned arrays, on which programs are timed."""
 
 import math
 from collections.abc import Sequence
@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 CACHE_LINE = 64
-"""Bytes of a cache line, on which arrays begin."""
+"""Bytes of a cache line, the alignment of arrays."""
 
 
 def aligned(shape: Sequence[int], dtype: DTypeLike = np.float32) -> NDArray[Any]:
-    """Return an array, not initialised, that begins on a cache line.
+    """Return an uninitialised array that begins on a cache line.
 
-    numpy's own arrays begin anywhere, and a vector that crosses two lines costs twice: with them, times
-    would depend on chance. Baselines get the same arrays.
+    numpy's arrays may begin anywhere, and a vector across two cache lines costs twice, so that times would
+    depend on chance. Baselines get the same arrays.
     """
     size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + CACHE_LINE, dtype=np.uint8)

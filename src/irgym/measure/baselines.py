@@ -1,4 +1,4 @@
-"""Other libraries that compute the same program, prepared to be timed. Imported in a child only."""
+"""Baselines: other libraries that compute the same program, prepared for timing. Imported in a child only."""
 
 import os
 from collections.abc import Callable
@@ -19,9 +19,9 @@ class PreparedBaseline:
     """A baseline, prepared for one program and its inputs.
 
     Attributes:
-        run: Computes the result that many times.
+        run: Computes the result the given number of times.
         result: Returns the last result.
-        detail: What it ran on: library, kernels, threads.
+        detail: Library, kernels and threads that it uses.
     """
 
     run: Callable[[int], None]
@@ -35,13 +35,13 @@ HELD_TO_AVX2 = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",
     "ATEN_CPU_CAPABILITY": "avx2",
 }
-"""What keeps numpy's and torch's kernels to AVX2 on a processor with more, as their documentation says."""
+"""Environment variables that limit numpy and torch to AVX2 kernels, from their documentation."""
 
 
 def held_to(target: Target) -> tuple[tuple[str, str], ...]:
-    """Return the variables that hold numpy and torch to a target's instructions; none where nothing does.
+    """Return the environment variables that limit numpy and torch to a target's instructions.
 
-    Nothing has to where the target is this machine.
+    They are empty where the target is this machine, and where there are no such variables.
     """
     if target.name == X86_64_V3.name and host_target().name != target.name:
         return tuple(HELD_TO_AVX2.items())
@@ -49,7 +49,7 @@ def held_to(target: Target) -> tuple[tuple[str, str], ...]:
 
 
 def repeat(function: Callable[[], Any]) -> Callable[[int], None]:
-    """Return what calls a function as many times as it is told."""
+    """Return a function that calls `function` the given number of times."""
 
     def run(repetitions: int) -> None:
         for _ in range(repetitions):
@@ -59,7 +59,7 @@ def repeat(function: Callable[[], Any]) -> Callable[[int], None]:
 
 
 def numpy_kernels() -> str:
-    """Return which BLAS numpy uses, the kernels it picked, and its threads."""
+    """Return numpy's BLAS, the kernels that it selected, and its threads."""
     held = all(os.environ.get(name) == value for name, value in HELD_TO_AVX2.items())
     if ("OPENBLAS_CORETYPE" in os.environ and not held) or "OPENBLAS_L2_SIZE" in os.environ:
         raise BackendError(
@@ -75,7 +75,7 @@ def numpy_kernels() -> str:
 
 
 def _openblas_core() -> str | None:
-    """Return the name of the kernels that OpenBLAS picked for this CPU, None with another BLAS."""
+    """Return the name of the kernels that OpenBLAS selected for this CPU; None with another BLAS."""
     import ctypes
 
     libraries = {

@@ -7,22 +7,23 @@ from irgym.base.closing import Closing
 from irgym.base.errors import IrgymError
 from irgym.core.cost import Call, Evaluator, Job, Measurement
 from irgym.measure.cache import CostCache, default_path
-from irgym.measure.evaluators import Measured, error_of
+from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm, open_farm
 from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
 from irgym.measure.machine import timing_core
 from irgym.measure.peak import Peak
+from irgym.measure.replies import error_of
 
 
 class MeasuringBench(Closing):
     """Measures on a farm. Use it as a context manager, or close it.
 
     Args:
-        cache: Where costs are kept; by default the user's cache.
-        limits: What a candidate may use.
-        farm: Where to measure, as `open_farm` takes it; by default in one process on this machine.
-        candidates: Names of modules that measuring a candidate needs.
-        others: Names of modules that other calls need.
+        cache: The cost cache; by default the user's.
+        limits: Limits of a candidate.
+        farm: Address of a farm, see `open_farm`; by default one process on this machine.
+        candidates: Modules that measuring a candidate needs.
+        others: Modules that other calls need.
 
     Raises:
         FarmError: The farm's address is malformed, or nothing answers there.
@@ -50,17 +51,17 @@ class MeasuringBench(Closing):
         self._evaluator = Measured(self._farm, self._cache)
 
     def prepare(self, *calls: Call) -> None:
-        """Start the processes here, where there are any, and have them import what they will need.
+        """Start the local processes, if there are any, and let them import the modules that they need.
 
         Args:
-            calls: What the process of calls that are no candidates runs beforehand.
+            calls: Calls that the process for other calls than candidates runs in advance.
         """
         if isinstance(self._farm, LocalFarm):
             self._farm.start(*self._modules, calls)
 
     @property
     def evaluator(self) -> Evaluator:
-        """What answers jobs: the cache, else the farm."""
+        """Evaluator that answers jobs from the cache, or else by the farm."""
         return self._evaluator
 
     @property
@@ -77,13 +78,13 @@ class MeasuringBench(Closing):
 
     @property
     def conditions(self) -> str:
-        """Key of the machine, and of what a candidate may use: what recorded costs belong to."""
+        """Key of the machine and of the limits, under which costs are recorded."""
         return self._farm.conditions
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
-        """Measure jobs anew, without the cache; failures are measurements too.
+        """Measure jobs again, without the cache; failures are measurements too.
 
-        Sums are not: their parts are measured once and for all.
+        Sums are an exception: their parts come from the cache.
         """
         sums = iter(self._evaluator.evaluate([job for job in jobs if job.parts]))
         others = iter(Measured(self._farm).evaluate([job for job in jobs if not job.parts]))
@@ -93,8 +94,8 @@ class MeasuringBench(Closing):
         """Run a function in isolation and return its result.
 
         Args:
-            call: What to run.
-            timeout_s: Time limit; by default that of a candidate. Another limit means a process of its own.
+            call: The call.
+            timeout_s: Time limit; by default that of a candidate. Another limit needs a separate process.
 
         Raises:
             IrgymError: It crashed, hung, ran out of memory or reported bad input.

@@ -1,8 +1,8 @@
-"""The cost cache: every measurement ever made, in SQLite, failures included.
+"""The cost cache: all measurements, failures included, in an SQLite file.
 
-A row is found by everything that its result may depend on: program, schedule, objective, toolchain (which
+The key of a row is everything that its result may depend on: program, schedule, objective, toolchain (which
 includes the timing protocol), target and machine. Write-ahead logging lets many processes read and write at
-once and survives `kill -9`; it does not work over network file systems, where one process must do all
+the same time and survives `kill -9`. It does not work on network file systems, where one process must do all
 writing.
 """
 
@@ -25,13 +25,13 @@ from irgym.core.cost import Job, Measurement, Outcome, Record
 from irgym.measure.machine import cache_dir, fingerprint
 
 SCHEMA = 2
-"""Version of the tables; a file of another version is refused."""
+"""Version of the tables; files of other versions are refused."""
 
 APPLICATION = 0x6972676D
-"""Marks SQLite files as irgym's."""
+"""SQLite application id of irgym's files."""
 
 ELSEWHERE = "move it away, or set IRGYM_CACHE_DIR to another folder"
-"""What to do about a file of others where the cache should be."""
+"""Remedy where a foreign file is in the place of the cache."""
 
 BUSY_S = 30.0
 """How long to wait for another process that writes."""
@@ -48,16 +48,16 @@ _TABLES = (
 
 @dataclass(frozen=True)
 class CacheStats:
-    """What a cache holds.
+    """Statistics of a cache.
 
     Attributes:
         path: The file.
-        size_bytes: Its size, the write-ahead log included.
+        size_bytes: Size of the file, including the write-ahead log.
         rows: Number of measurements.
-        programs: Number of different programs.
-        families: Measurements by the part of the URI before the sizes.
-        outcomes: Measurements by outcome.
-        machines: Number of different machines.
+        programs: Number of distinct programs.
+        families: Number of measurements by the part of the URI before the sizes.
+        outcomes: Number of measurements by outcome.
+        machines: Number of distinct machines.
     """
 
     path: str
@@ -78,9 +78,9 @@ class CostCache(Closing):
     """Measurements on disk. Use it as a context manager, or close it. Threads may share it; forks may not.
 
     Args:
-        path: The file; made if missing, with its folder.
-        machine: Key of the machine, and of other conditions, whose rows are read and written; by default
-            this machine's.
+        path: The file; it is created if missing, with its folder.
+        machine: Key of the machine and other conditions whose rows are read and written; by default this
+            machine's.
 
     Raises:
         StorageError: The file cannot be opened, is damaged, or is not a cost cache of this version.
@@ -103,7 +103,7 @@ class CostCache(Closing):
                 raise
 
     def _prepare(self) -> None:
-        known = self._recognised()  # before anything is written to what may be another program's file
+        known = self._recognised()  # before writing: it may be another program's file
         _write_ahead(self._database)
         self._database.execute("PRAGMA synchronous = NORMAL")
         if known:
@@ -117,8 +117,8 @@ class CostCache(Closing):
             self._database.execute(f"PRAGMA user_version = {SCHEMA}")
 
     def _recognised(self) -> bool:
-        """Say whether the file is a cost cache of this version; it may be empty instead, but nothing else."""
-        # One statement, so that the three belong together while another process makes the tables.
+        """Say whether the file is a cost cache of this version; otherwise it must be empty."""
+        # One statement, so that the values are consistent while another process creates the tables.
         [application, version, tables] = self._database.execute(
             "SELECT (SELECT application_id FROM pragma_application_id),"
             " (SELECT user_version FROM pragma_user_version), (SELECT count(*) FROM sqlite_master)"
@@ -130,7 +130,7 @@ class CostCache(Closing):
         return True
 
     def get_many(self, jobs: Sequence[Job]) -> list[Measurement | None]:
-        """Return what is recorded for each job, None where nothing readable is.
+        """Return the recorded measurement of each job; None where there is none, or an unreadable one.
 
         Raises:
             StorageError: The file is damaged.
@@ -150,11 +150,11 @@ class CostCache(Closing):
         return None if row is None else _measurement(*row)
 
     def put_many(self, jobs: Sequence[Job], measurements: Sequence[Measurement]) -> None:
-        """Record measurements, all or none of them; what is there is replaced.
+        """Record measurements, all or none of them; existing ones are replaced.
 
         Raises:
-            StorageError: The file cannot be written. What was recorded before stays.
-            ValueError: One of them is a prediction.
+            StorageError: The file cannot be written. Earlier records stay.
+            ValueError: A measurement is a prediction.
         """
         if any(measurement.predicted for measurement in measurements):
             raise ValueError("predictions are no measurements")
@@ -181,9 +181,9 @@ class CostCache(Closing):
         """Return the newest measurements of an environment's programs on this machine, the newest first.
 
         Args:
-            scheme: What the programs' URIs begin with, before the colon.
-            objective: What was measured.
-            target: What their code was made for; empty where costs depend on none.
+            scheme: Scheme of the programs' URIs.
+            objective: Objective of the measurements.
+            target: Target of the code; empty where costs do not depend on it.
             limit: Greatest number of measurements; None for all.
 
         Raises:
@@ -206,7 +206,7 @@ class CostCache(Closing):
         ]
 
     def _context(self, job: Job) -> int | None:
-        """Return the number of a job's objective, toolchain and target here, None where there is none."""
+        """Return the id of a job's objective, toolchain, target and machine; None if it has none yet."""
         key = (job.objective, job.toolchain, job.target)
         if key in self._contexts:
             return self._contexts[key]
@@ -221,7 +221,7 @@ class CostCache(Closing):
         return row[0]
 
     def _written_context(self, job: Job) -> int:
-        """Return the same, making one where there is none; part of a transaction."""
+        """Return the id of a job's context, inserted if missing, within a transaction."""
         number = self._context(job)
         if number is not None:
             return number
@@ -232,7 +232,7 @@ class CostCache(Closing):
         return number
 
     def stats(self) -> CacheStats:
-        """Count what the cache holds.
+        """Return the statistics of the cache.
 
         Raises:
             StorageError: The file is damaged.
@@ -253,16 +253,16 @@ class CostCache(Closing):
 
     @staticmethod
     def clear(path: Path) -> None:
-        """Remove a cache, damaged or not; nothing happens where there is none.
+        """Remove a cache, damaged or not; do nothing if there is none.
 
         Raises:
-            StorageError: The file is none of irgym's, or it cannot be removed.
+            StorageError: The file is not irgym's, or cannot be removed.
         """
         path = Path(os.path.realpath(path))  # as SQLite follows links
         try:
             if not _ours(path):
                 raise StorageError(f"{path} is not irgym's cost cache and stays: {ELSEWHERE}")
-            # The log goes first: a new file must never find it.
+            # The log goes first: a new file must never find an old log.
             for suffix in ("-wal", "-shm", ""):
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
         except OSError as error:
@@ -285,7 +285,7 @@ class CostCache(Closing):
 
     @contextmanager
     def _explained(self) -> Generator[None, None, None]:
-        """Let one thread in at a time, and turn errors of SQLite and the system into one sentence."""
+        """Admit one thread at a time, and turn errors of SQLite and the system into one sentence."""
         try:
             with self._lock:
                 yield
@@ -308,9 +308,10 @@ class CostCache(Closing):
 
 
 def _ours(path: Path) -> bool:
-    """Say whether what is at a path is a cost cache, damaged or not, or nothing worth keeping.
+    """Say whether a path holds a cost cache, damaged or not, or nothing worth keeping.
 
-    A cache is known by its mark at the file's beginning; or in its log, while nothing was moved from there.
+    A cache is recognised by the application id in the file's header, or in the log before its first
+    checkpoint.
     """
     try:
         status = path.stat()
@@ -337,12 +338,12 @@ def _ours(path: Path) -> bool:
 
 
 def _remedy(path: Path) -> str:
-    """Return what to do about a file that cannot be used as a cost cache."""
+    """Return the remedy for a file that cannot be used as a cost cache."""
     return "move it away, or run irgym cache clear" if _ours(path) else ELSEWHERE
 
 
 def _write_ahead(database: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log; unlike other statements, this one does not wait for other processes."""
+    """Switch to write-ahead logging; SQLite does not wait for other processes here, so this loop does."""
     deadline = time.monotonic() + BUSY_S
     while True:
         try:
@@ -355,7 +356,7 @@ def _write_ahead(database: sqlite3.Connection) -> None:
 
 
 def _measurement(outcome: str, samples: str, compile_s: float, detail: str) -> Measurement | None:
-    """Read a row; None where it is damaged."""
+    """Return the measurement of a row; None if it is damaged."""
     try:
         known = Outcome(outcome)
         values = tuple(float(sample) for sample in parse_json(samples))

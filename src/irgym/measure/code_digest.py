@@ -1,4 +1,4 @@
-"""Hashes of irgym's own sources: costs are believed only as long as what made them is the same."""
+"""Hashes of irgym's sources: recorded costs are valid only for the code that measured them."""
 
 import hashlib
 from collections.abc import Sequence
@@ -8,7 +8,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 
 SUFFIXES = (".py", ".c", ".cc", ".h")
-"""What files of source end in."""
+"""Suffixes of source files."""
 
 MEASURING = (
     "measure/arrays.py",
@@ -21,19 +21,19 @@ MEASURING = (
     "measure/timing.py",
     "measure/variables.py",
 )
-"""What checks, times and isolates the candidates of all environments."""
+"""Sources that check, time and isolate the candidates of all environments."""
 
 
 @cache
 def digest_of(*places: str, root: Path = ROOT) -> str:
-    """Return a hash of source files, and of `MEASURING`; read once in a process, and nothing is imported.
+    """Return a hash of source files and of `MEASURING`, cached; nothing is imported.
 
     Args:
-        places: Files and folders, relative to irgym's own: `envs/loops/runner.py`, `envs/loops/compiling`.
-        root: Where they are.
+        places: Files and folders relative to `root`: `envs/loops/runner.py`, `envs/loops/compiling`.
+        root: Folder of the sources.
 
     Raises:
-        FileNotFoundError: One of them is missing.
+        FileNotFoundError: A file or folder is missing.
     """
     return hash_of(files_of((*MEASURING, *places), root), root)
 
@@ -43,7 +43,7 @@ def hash_of(files: Sequence[Path], root: Path) -> str:
 
     Args:
         files: The files, in a fixed order.
-        root: The folder that their names are relative to.
+        root: Folder that names are relative to.
     """
     digest = hashlib.sha256()
     for file in files:
@@ -54,10 +54,10 @@ def hash_of(files: Sequence[Path], root: Path) -> str:
 
 
 def files_of(places: Sequence[str], root: Path = ROOT) -> list[Path]:
-    """Return the source files that places stand for, sorted.
+    """Return the source files of some files and folders, sorted.
 
     Raises:
-        FileNotFoundError: One of the places is missing.
+        FileNotFoundError: A file or folder is missing.
     """
     found: set[Path] = set()
     for place in places:

@@ -1,4 +1,4 @@
-"""Evaluators: measured on a farm, computed in this process, or answered from recorded costs alone."""
+"""Evaluators: by a farm and the cost cache, in this process, or from recorded costs alone."""
 
 import math
 import time
@@ -8,32 +8,31 @@ from irgym.base.errors import IrgymError, StorageError
 from irgym.core.cost import Call, Job, Measurement, Outcome, Record, total
 from irgym.measure.cache import CostCache
 from irgym.measure.farm.protocol import Farm
-from irgym.measure.isolation.protocol import Crashed, OutOfMemory, Raised, Reply, Returned, TimedOut, resolve
-
-__all__ = ["Inline", "Measured", "Recorded", "resolve"]
+from irgym.measure.isolation.protocol import Raised, Reply, Returned, resolve
+from irgym.measure.replies import error_of, failure_of
 
 CHUNK = 32
-"""Jobs per worker after which the results are recorded at the latest: what a kill can lose."""
+"""Greatest number of jobs per worker before results are recorded: a kill loses no more."""
 
 CHUNK_S = 5.0
-"""Seconds after which they are recorded, as far as the jobs before tell how long one takes."""
+"""Seconds after which results are recorded, estimated from the duration of earlier jobs."""
 
 TOGETHER = 16
-"""Jobs that one call answers at most."""
+"""Greatest number of jobs that one call answers."""
 
 
 class Measured:
-    """Looks costs up in the cache, and measures those that are missing on a farm.
+    """Looks up costs in the cache, and measures missing ones on a farm.
 
     Args:
-        farm: Where the jobs' calls run.
-        cache: Where measurements are kept, failures too; None keeps none. It must be that of the machine
+        farm: Farm that runs the jobs' calls.
+        cache: Cache of measurements, failures included; None for no cache. It must be that of the machine
             that the farm measures on.
 
     Attributes:
-        hits: Distinct jobs that the cache answered, over all batches.
-        misses: Distinct jobs that were measured, over all batches.
-        before_chunk: Called before each group of jobs that is measured and recorded together; what it raises
+        hits: Number of distinct jobs that the cache answered, over all batches.
+        misses: Number of distinct jobs that were measured, over all batches.
+        before_chunk: Called before each group of jobs that is measured and recorded together; an exception
             ends the batch.
     """
 
@@ -47,15 +46,15 @@ class Measured:
 
     @property
     def workers(self) -> int:
-        """How many calls run at once."""
+        """Number of calls that run at the same time."""
         return self._farm.workers
 
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement for each job, in order; equal jobs are measured once.
 
         Raises:
-            IrgymError: A call found something that the user has to mend, or something on this machine ends
-                the program as written.
+            IrgymError: A call found an error of the user, or the original program cannot be measured on this
+                machine.
             StorageError: The cache cannot be read or written.
             RuntimeError: A call has a bug, or the farm is broken.
         """
@@ -69,7 +68,7 @@ class Measured:
         known |= self._recorded(distinct)
         missing = [(identity, job) for identity, job in distinct.items() if identity not in known]
         self.hits += len(distinct) - len(missing)
-        # One program after the other: processes keep what checking takes of the last few programs.
+        # One program after the other: processes cache the checks of the last few programs.
         missing.sort(key=lambda entry: entry[1].program)
         begin = 0
         while begin < len(missing):
@@ -79,20 +78,24 @@ class Measured:
         return [known[identity_of(job)] for job in jobs]
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
-        """Run calls of any kind where jobs are measured, such as calls that measure many; see `record`."""
+        """Run any calls where jobs are measured, such as calls that measure many jobs; see `record`."""
         return self._farm.run(calls)
 
     def record(self, jobs: Sequence[Job], measurements: Sequence[Measurement]) -> list[Measurement]:
-        """Record what such a call measured, and return what counts for each job.
+        """Record the measurements of calls by `run`, and return the valid measurement of each job.
 
-        That is what the cache has, if it has anything: whoever repeats a run with the costs recorded meets
-        the same ones. Otherwise it is the first measurement given for the job.
+        A measurement in the cache takes precedence, so that a repeated run gets the same costs. Otherwise the
+        first measurement of a job is valid.
 
         Raises:
             StorageError: The cache cannot be read or written.
         """
         known = {identity_of(job): job.known for job in jobs if job.known is not None}
-        known |= {identity_of(job): one for job, one in zip(jobs, measurements, strict=True) if job.parts}
+        known |= {
+            identity_of(job): measurement
+            for job, measurement in zip(jobs, measurements, strict=True)
+            if job.parts
+        }
         distinct = {identity_of(job): job for job in jobs if identity_of(job) not in known}
         known |= self._recorded(distinct)
         fresh: _Measurements = {}
@@ -106,13 +109,13 @@ class Measured:
         return [known[identity_of(job)] for job in jobs]
 
     def recall(self, jobs: Sequence[Job]) -> list[Measurement | None]:
-        """Return what is known of each job without measuring, None where nothing is.
+        """Return the known measurement of each job, without measuring; None where there is none.
 
         Raises:
             StorageError: The cache cannot be read.
         """
         found = self._cache.get_many(jobs) if self._cache else [None] * len(jobs)
-        return [job.known or one for job, one in zip(jobs, found, strict=True)]
+        return [job.known or recorded for job, recorded in zip(jobs, found, strict=True)]
 
     def records(self, scheme: str, objective: str, target: str, limit: int | None) -> list[Record]:
         """Return the newest records of an environment's programs, the newest first; none without a cache.
@@ -126,15 +129,17 @@ class Measured:
         if not self._cache or not jobs:
             return {}
         found = self._cache.get_many(list(jobs.values()))
-        return {identity: one for identity, one in zip(jobs, found, strict=True) if one is not None}
+        return {
+            identity: recorded for identity, recorded in zip(jobs, found, strict=True) if recorded is not None
+        }
 
     def _chunk(self) -> int:
-        """Return how many jobs to measure before their results are recorded."""
+        """Return the number of jobs to measure before results are recorded."""
         most = CHUNK * self._farm.workers
         return most if not self._job_s else max(self._farm.workers, min(most, int(CHUNK_S / self._job_s)))
 
     def _measure_timed(self, jobs: "_Jobs") -> "_Measurements":
-        """Measure a chunk of jobs, and note how long one takes."""
+        """Measure a chunk of jobs, and update the duration of a job."""
         self.before_chunk()
         started = time.monotonic()
         measured = self._measure(jobs)
@@ -142,7 +147,7 @@ class Measured:
         return measured
 
     def _measure(self, jobs: "_Jobs") -> "_Measurements":
-        """Run a chunk of jobs and record what came back, even where one of them shows a bug."""
+        """Run a chunk of jobs and record the measurements, even if one of the jobs raises an error."""
         replies = self._replies(list(jobs.values()))
         self.misses += len(jobs)
         done: _Measurements = {}
@@ -159,7 +164,7 @@ class Measured:
         return done
 
     def _replies(self, jobs: Sequence[Job]) -> list[Reply]:
-        """Run the calls of jobs, those of `Job.many` together; where one of these fails, each alone."""
+        """Run the calls of jobs, those with `Job.many` in groups; jobs of a failed group run again alone."""
         groups = _groups(jobs, self._farm.workers)
         found: dict[int, Reply] = {}
         replies = self._farm.run([_call([jobs[place] for place in places]) for places in groups])
@@ -174,24 +179,24 @@ class Measured:
         return [found[place] for place in range(len(jobs))]
 
     def _keep(self, jobs: "_Jobs", measurements: "_Measurements") -> None:
-        """Record what was measured, but for what tells of the machine."""
+        """Record measurements, except failures of original programs that are due to the machine."""
         lasting = {
-            identity: one
-            for identity, one in measurements.items()
-            if not (jobs[identity].original and one.outcome in _OF_THE_MACHINE)
+            identity: measurement
+            for identity, measurement in measurements.items()
+            if not (jobs[identity].original and measurement.outcome in _OF_THE_MACHINE)
         }
         if self._cache and lasting:
             self._cache.put_many([jobs[identity] for identity in lasting], list(lasting.values()))
 
 
 class Inline:
-    """Runs the jobs' calls in this process: for op counts and other costs that need no isolation."""
+    """Runs the jobs' calls in this process, for operation counts and other costs without isolation."""
 
     def evaluate(self, jobs: Sequence[Job]) -> list[Measurement]:
         """Return one measurement for each job, in order.
 
         Raises:
-            TypeError: A call returned something else.
+            TypeError: A call did not return a measurement.
         """
         return summed(jobs, self._evaluate)
 
@@ -203,7 +208,7 @@ class Recorded:
     """Answers from recorded costs alone, so that searches and agents run without measuring.
 
     Args:
-        cache: Where the costs were recorded; it says on which machine.
+        cache: Cache of the costs, with its machine.
     """
 
     def __init__(self, cache: CostCache):
@@ -232,7 +237,7 @@ class Recorded:
 
 
 _OF_THE_MACHINE = (Outcome.CRASH, Outcome.TIMEOUT, Outcome.OUT_OF_MEMORY)
-"""Outcomes of a program as written that are not its own doing."""
+"""Outcomes of an original program that the machine causes."""
 
 Identity = tuple[str, str, str, str, str]
 _Jobs = dict[Identity, Job]
@@ -240,20 +245,20 @@ _Measurements = dict[Identity, Measurement]
 
 
 def identity_of(job: Job) -> Identity:
-    """Return the five texts that name a job: all that its result depends on beside the machine."""
+    """Return the five texts that identify a job: all that its result depends on, except the machine."""
     return job.program, job.schedule, job.objective, job.toolchain, job.target
 
 
 def summed(jobs: Sequence[Job], evaluate: Callable[[Sequence[Job]], list[Measurement]]) -> list[Measurement]:
-    """Return one measurement for each job, of which some may be sums.
+    """Return one measurement for each job; some of the jobs may be sums.
 
     Args:
         jobs: The jobs.
-        evaluate: Evaluates jobs that are no sums; given all that there are at once, each part one time.
+        evaluate: Evaluates jobs other than sums; it is called once, with each distinct part.
     """
     if not any(job.parts for job in jobs):
         return evaluate(jobs)
-    single = {identity_of(one): one for job in jobs for one in ([part for _, part in job.parts] or [job])}
+    single = {identity_of(part): part for job in jobs for part in ([part for _, part in job.parts] or [job])}
     found = dict(zip(single, evaluate(list(single.values())), strict=True))
     return [
         total([(factor, found[identity_of(part)]) for factor, part in job.parts])
@@ -264,7 +269,7 @@ def summed(jobs: Sequence[Job], evaluate: Callable[[Sequence[Job]], list[Measure
 
 
 def _groups(jobs: Sequence[Job], workers: int) -> list[list[int]]:
-    """Return the places of jobs that are answered together, at most `TOGETHER`, spread over workers."""
+    """Return groups of jobs, by place, that one call answers: at most `TOGETHER`, spread over workers."""
     kinds: dict[Hashable, list[int]] = {}
     for place, job in enumerate(jobs):
         key = (job.many, job.program, job.objective, job.target) if job.many else place
@@ -287,7 +292,7 @@ def _do_nothing() -> None:
 
 
 def _outcome(job: Job, reply: Reply) -> Measurement | Exception:
-    """Turn a reply into a measurement, or into the error that it shows."""
+    """Return the measurement of a reply, or the error to raise."""
     if isinstance(reply, Raised):
         return error_of(job.call, reply)
     if isinstance(reply, Returned):
@@ -296,27 +301,10 @@ def _outcome(job: Job, reply: Reply) -> Measurement | Exception:
     failure = failure_of(reply)
     if job.original and reply.doubtful:
         return IrgymError(
-            f"{job.program} as written cannot be measured here ({failure.detail}): free the machine's memory "
-            "and processor and try again, or choose a smaller program"
+            f"the original program {job.program} cannot be measured here ({failure.detail}): free the "
+            "machine's memory and processor and try again, or choose a smaller program"
         )
     return failure
-
-
-def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:
-    """Return what a call that its process did not survive means."""
-    if isinstance(reply, Crashed):
-        return Measurement(Outcome.CRASH, detail=reply.detail)
-    if isinstance(reply, TimedOut):
-        idle = ", in which it hardly computed" if reply.doubtful else ""
-        return Measurement(Outcome.TIMEOUT, detail=f"it took longer than {reply.seconds:g} s{idle}")
-    return Measurement(Outcome.OUT_OF_MEMORY, detail=reply.detail)
-
-
-def error_of(call: Call, reply: Raised) -> IrgymError | RuntimeError:
-    """Return what a call that raised means: the user's error, or a bug with its traceback."""
-    if reply.user_error is not None:
-        return reply.user_error
-    return RuntimeError(f"{call.function} failed in the isolated process:\n{reply.traceback}")
 
 
 def _checked(call: Call, value: object) -> Measurement:

@@ -1,4 +1,4 @@
-"""Shared libraries of object files, by the linker that is installed."""
+"""Shared libraries made of object files, by an installed linker."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 from irgym.base.errors import BackendError
 
 LINKERS = ("cc", "gcc", "clang", "ld")
-"""Programs that can make a shared library, the preferred first."""
+"""Programs that can link a shared library, in order of preference."""
 
 
 def shared_library(
@@ -19,8 +19,8 @@ def shared_library(
 
     Args:
         content: The object file.
-        libraries: What it needs: names of libraries, such as `m`, and paths of such that stay where they are.
-        instead: What to do where there is no linker, in words.
+        libraries: Libraries that it needs: names, such as `m`, or paths.
+        instead: Advice where there is no linker.
 
     Raises:
         BackendError: There is no linker, or it fails.
@@ -34,7 +34,7 @@ def shared_library(
     with tempfile.TemporaryDirectory() as folder:
         source, library = Path(folder, "kernel.o"), Path(folder, "kernel.so")
         source.write_bytes(content)
-        needed = [word for one in libraries for word in _needed(one, linker)]
+        needed = [word for library in libraries for word in _needed(library, linker)]
         command = [linker, "-shared", "-o", str(library), str(source), *needed]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
@@ -43,9 +43,9 @@ def shared_library(
         return library.read_bytes()
 
 
-def _needed(one: str | Path, linker: str) -> list[str]:
-    """Return what tells a linker of a library."""
-    if isinstance(one, str):
-        return [f"-l{one}"]
-    place = str(one.parent)
-    return [str(one), *(["-rpath", place] if Path(linker).name == "ld" else [f"-Wl,-rpath,{place}"])]
+def _needed(library: str | Path, linker: str) -> list[str]:
+    """Return the linker's options for a library."""
+    if isinstance(library, str):
+        return [f"-l{library}"]
+    place = str(library.parent)
+    return [str(library), *(["-rpath", place] if Path(linker).name == "ld" else [f"-Wl,-rpath,{place}"])]

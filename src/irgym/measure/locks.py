@@ -1,4 +1,4 @@
-"""Locks of cores: files that all irgym processes of a machine share, whoever runs them."""
+"""Locks of cores: files that all irgym processes of a machine share, across users."""
 
 import fcntl
 import logging
@@ -15,17 +15,17 @@ import psutil
 from irgym.base.errors import StorageError
 
 FOLDERS = ("/run/lock", "/tmp")
-"""Where the locks are: in the first of these in which everybody may make files. Not in `$TMPDIR`, which
+"""Folders for the locks; the first one that everybody may write to is used. `$TMPDIR` is not among them: it
 differs between processes that must exclude each other."""
 
 PATIENCE_S = 600.0
-"""How long to wait for a lock before something must be wrong."""
+"""Longest wait for a lock, in seconds; after that it is an error."""
 
 SAY_S = 2.0
-"""How long to wait for a lock in silence."""
+"""Seconds of waiting before a warning is logged."""
 
 STOPPED_S = 10.0
-"""How long the holder of a lock may be stopped before waiting for it makes no sense."""
+"""Seconds that the holder of a lock may be stopped before waiting for it is an error."""
 
 _POLL_S = 0.02
 _COMMAND = 80
@@ -45,7 +45,7 @@ def _folder(folders: tuple[str, ...]) -> Path:
 
 
 def try_lock(path: Path) -> int | None:
-    """Return a descriptor that holds the lock until it is closed or the process dies; None where others do.
+    """Return a descriptor that holds the lock until it is closed or the process dies; None if it is taken.
 
     Raises:
         StorageError: The file cannot be opened, or is no regular file.
@@ -60,10 +60,10 @@ def try_lock(path: Path) -> int | None:
 
 
 def lock(path: Path) -> int:
-    """Return a descriptor that holds the lock, once nobody else does; silently, see `Queue`.
+    """Wait for a lock without logging, and return a descriptor that holds it; see `Queue`.
 
     Raises:
-        StorageError: The file cannot be opened, or is no regular file.
+        StorageError: The file cannot be opened, or is not a regular file.
     """
     while True:
         descriptor = _opened(path)
@@ -73,10 +73,10 @@ def lock(path: Path) -> int:
 
 
 def lock_aloud(path: Path) -> int:
-    """Do the same, and say for whom it waits.
+    """Wait for a lock, and log its holder.
 
     Raises:
-        StorageError: As by `lock`, or nobody will release it.
+        StorageError: As for `lock`, or the lock will not be released.
     """
     queue = Queue(path)
     while (descriptor := try_lock(path)) is None:
@@ -86,7 +86,7 @@ def lock_aloud(path: Path) -> int:
 
 
 def _current(descriptor: int, path: Path) -> bool:
-    """Say whether the path still leads to an open file; where it does not, it excludes nobody: close it."""
+    """Say whether an open file is still at its path; otherwise its lock is void, and it is closed."""
     with suppress(FileNotFoundError):
         if os.path.samestat(os.fstat(descriptor), path.stat()):
             return True
@@ -95,7 +95,7 @@ def _current(descriptor: int, path: Path) -> bool:
 
 
 def _opened(path: Path) -> int:
-    """Open a lock file that another user may own; one must not ask to create that in a sticky folder."""
+    """Open a lock file that another user may own; in a sticky folder O_CREAT would fail on such a file."""
     # A FIFO that is opened without O_NONBLOCK blocks.
     flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
     while True:
@@ -135,8 +135,8 @@ class Holder:
 
     Attributes:
         pid: Its number.
-        text: It in words.
-        stopped: Whether it is stopped, as by SIGSTOP.
+        text: Description of the process.
+        stopped: Whether it is stopped, for example by SIGSTOP.
     """
 
     pid: int
@@ -145,7 +145,7 @@ class Holder:
 
 
 def holder_of(path: Path) -> Holder | None:
-    """Return who holds the lock of a file; None where nobody does or the system does not say."""
+    """Return the holder of a file's lock; None if there is none, or the system does not say."""
     pid = _pid_of(path)
     if pid is None:
         return None
@@ -159,14 +159,14 @@ def holder_of(path: Path) -> Holder | None:
 
 
 def _pid_of(path: Path) -> int | None:
-    """Look a lock up in Linux's list, where nobody has to write who he is into another user's file."""
+    """Return the process that holds a file's lock, by Linux's list of locks; None if unknown."""
     try:
         inode = path.stat().st_ino
         lines = Path("/proc/locks").read_text().splitlines()
     except OSError:
         return None
     for words in map(str.split, lines):
-        # 3: FLOCK  ADVISORY  WRITE 6814 fe:00:2163061 0 EOF; who waits has an arrow as the second word.
+        # 3: FLOCK  ADVISORY  WRITE 6814 fe:00:2163061 0 EOF; a waiting process has an arrow as second word.
         if len(words) > 5 and words[1] == "FLOCK" and words[5].rpartition(":")[2] == str(inode):
             return int(words[4]) if int(words[4]) > 0 else None
     return None
@@ -186,7 +186,7 @@ def _shortened(command: list[str]) -> str:
 
 
 class Queue:
-    """Watches a lock that a process waits for: says who holds it, and sees when nobody will release it.
+    """Watches a lock that a process waits for: logs its holder, and detects that it will not be released.
 
     Args:
         path: The lock file.
@@ -199,10 +199,10 @@ class Queue:
         self._said = False
 
     def look(self) -> None:
-        """Look at the lock; to be called now and then.
+        """Check the lock; call this periodically.
 
         Raises:
-            StorageError: Its holder is stopped, or it was not to be had for `PATIENCE_S`.
+            StorageError: Its holder is stopped, or the wait exceeds `PATIENCE_S`.
         """
         now = time.monotonic()
         if now - self._since < SAY_S:

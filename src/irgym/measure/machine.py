@@ -1,4 +1,4 @@
-"""The machine that measures: who it is, how busy it is, and which core timing has to itself."""
+"""The measuring machine: its identity, its load, and exclusive use of the timing cores."""
 
 import hashlib
 import os
@@ -21,18 +21,18 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Machine:
-    """What a measured time depends on beside the program and its toolchain.
+    """Properties of a machine on which measured times depend.
 
     Attributes:
         vendor: Maker of the CPU, as it names itself: `GenuineIntel`.
         model: Name of the CPU.
         family: Family, model and stepping numbers, joined by `-`; empty where unknown.
-        features: Instruction-set flags that the system has enabled, in lower case: `avx512f`.
+        features: Instruction-set flags enabled by the system, in lower case: `avx512f`.
         cores: Logical cores.
         memory_gib: Main memory, rounded to whole GiB.
         system: Operating system: `Linux`.
         architecture: Instruction set: `x86_64`.
-        core: Kind of the core that timing runs on, where the machine has several: `atom`; otherwise empty.
+        core: Kind of the timing core on a machine with several kinds: `atom`; otherwise empty.
     """
 
     vendor: str
@@ -47,7 +47,7 @@ class Machine:
 
     @property
     def key(self) -> str:
-        """Short text that differs between machines whose times must not be mixed."""
+        """Short key; machines whose times must not be mixed have different keys."""
         parts = (
             self.vendor,
             self.model,
@@ -62,7 +62,7 @@ class Machine:
         return f"{self.architecture}-{digest}"
 
     def text(self) -> str:
-        """Return one line for people."""
+        """Return a one-line description."""
         widest = next((name for name in ("avx512f", "avx2", "asimd") if name in self.features), "")
         vectors = {"avx512f": ", AVX-512", "avx2": ", AVX2", "asimd": ", NEON"}.get(widest, "")
         cpu = self.model or self.architecture
@@ -88,14 +88,14 @@ def fingerprint() -> Machine:
 
 
 def core_kind(core: int | None, devices: Path = Path("/sys/devices")) -> str:
-    """Return what kind of core one is on a machine that has several kinds; empty on others.
+    """Return the kind of a core on a machine with several kinds; empty on others.
 
-    Intel's kinds are named `core` and `atom`; those of Arm are told apart by what Linux takes their capacity
-    for, of 1024.
+    Intel's kinds are named `core` and `atom`; Arm's are distinguished by Linux's estimate of their capacity,
+    out of 1024.
 
     Args:
         core: Number of the core; None where processes cannot be pinned.
-        devices: Where Linux tells of devices.
+        devices: Linux's folder of devices.
     """
     if core is None:
         return ""
@@ -111,13 +111,13 @@ def core_kind(core: int | None, devices: Path = Path("/sys/devices")) -> str:
 
 
 def _numbers(text: str) -> set[int]:
-    """Read a list of numbers as Linux writes it: `0-3,8`."""
+    """Return the numbers of a list in Linux's notation: `0-3,8`."""
     ranges = [part.partition("-") for part in text.strip().split(",") if part]
     return {number for first, _, last in ranges for number in range(int(first), int(last or first) + 1)}
 
 
 def _cpu_linux() -> tuple[str, str, str, frozenset[str]]:
-    """Read the first processor of /proc/cpuinfo; x86 and Arm name the same things differently."""
+    """Return vendor, model, family and features of the first processor in /proc/cpuinfo, on x86 or Arm."""
     cpuinfo = Path("/proc/cpuinfo")
     text = cpuinfo.read_text(errors="replace") if cpuinfo.exists() else ""
     pairs = (line.partition(":") for line in text.split("\n\n")[0].splitlines())
@@ -147,22 +147,22 @@ def _cpu_macos() -> tuple[str, str, str, frozenset[str]]:
 
 
 _LINUX_NAMES = {"avx1.0": "avx", "lzcnt": "abm"}
-"""What Linux calls features that macOS names in another way."""
+"""Linux's names of features that differ from macOS's."""
 
 
 def sysctl(name: str) -> str:
-    """Return a value of macOS's sysctl, empty where this machine has none of that name."""
+    """Return a value of macOS's sysctl; empty if this machine has none of that name."""
     done = subprocess.run(["/usr/sbin/sysctl", "-n", name], capture_output=True, text=True, check=False)
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
 @dataclass(frozen=True)
 class Load:
-    """How busy the machine is.
+    """Load of the machine.
 
     Attributes:
         average: Runnable processes, mean over the last minute.
-        used: Share of all cores in use just now, 0 to 1.
+        used: Share of all cores in use now, 0 to 1.
         cores: Logical cores.
     """
 
@@ -172,25 +172,25 @@ class Load:
 
     @property
     def busy(self) -> bool:
-        """Whether other work is likely to disturb timing: no core is surely free."""
+        """Whether other work is likely to disturb timing: possibly no core is free."""
         return self.used * self.cores > self.cores - 1
 
     def text(self) -> str:
-        """Return a few words for people."""
+        """Return a short description."""
         state = "busy" if self.busy else "quiet"
         return f"{state}: {self.used:.0%} of {self.cores} cores in use, load average {self.average:.1f}"
 
 
 def load(seconds: float = 0.05) -> Load:
-    """Watch the machine for some seconds and return how busy it is."""
+    """Observe the machine for some seconds and return its load."""
     used = psutil.cpu_percent(interval=seconds) / 100
     return Load(average=os.getloadavg()[0], used=used, cores=os.cpu_count() or 1)
 
 
 def timing_core() -> int | None:
-    """Return the core to time on: the last that this process may use, as interrupts favour the first.
+    """Return the timing core: the last one that this process may use, since interrupts favour the first.
 
-    None where the system cannot pin a process to a core (macOS).
+    Return None where the system cannot pin a process to a core (macOS).
     """
     if not hasattr(os, "sched_getaffinity"):
         return None
@@ -198,7 +198,7 @@ def timing_core() -> int | None:
 
 
 def timing_cores(last: int | None, count: int) -> tuple[int, ...]:
-    """Return the cores that `count` threads are timed on: `last`, and those before it that may be used.
+    """Return the timing cores of `count` threads: `last`, and the usable cores before it.
 
     They are fewer where this process may use fewer, and none where `last` is None.
     """
@@ -209,14 +209,14 @@ def timing_cores(last: int | None, count: int) -> tuple[int, ...]:
 
 
 def core_count() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if not hasattr(os, "sched_getaffinity"):
         return os.cpu_count() or 1
     return len(os.sched_getaffinity(0))
 
 
 def check_threads(count: int) -> None:
-    """Make sure that each of some threads can have a core of its own.
+    """Check that there is a core for each thread.
 
     Raises:
         BackendError: There are fewer cores.
@@ -231,9 +231,9 @@ def threads_text(count: int) -> str:
 
 
 def pin(cores: set[int]) -> set[int]:
-    """Let all threads of this process run on `cores` only, and return where the calling one could run before.
+    """Pin all threads of this process to `cores`, and return the calling thread's previous cores.
 
-    Does nothing where the system cannot pin (macOS).
+    Do nothing where the system cannot pin threads (macOS).
 
     Raises:
         OSError: None of the cores may be used by this process.
@@ -249,9 +249,9 @@ def pin(cores: set[int]) -> set[int]:
 
 
 def cache_dir() -> Path:
-    """Return the folder of everything that irgym keeps between runs; it may not exist yet.
+    """Return the folder of all files that irgym keeps between runs; it may not exist yet.
 
-    `$IRGYM_CACHE_DIR`, else `$XDG_CACHE_HOME/irgym`, else `~/.cache/irgym`.
+    It is `$IRGYM_CACHE_DIR`, else `$XDG_CACHE_HOME/irgym`, else `~/.cache/irgym`.
     """
     chosen = os.environ.get("IRGYM_CACHE_DIR")
     if chosen:
@@ -262,12 +262,12 @@ def cache_dir() -> Path:
 
 @dataclass(frozen=True)
 class Slot:
-    """How this process gets the timing cores. An isolated worker sets it for its whole life.
+    """This process's access to the timing cores; an isolated worker sets it once.
 
     Attributes:
-        cores: The cores to time on, ascending, one for each thread; none where processes cannot be pinned.
-        shared: Whether other workers time on them too, so that this one stays there only while timing.
-        waiting: Told the lock of a core before the process waits for it, and None once it has it.
+        cores: The timing cores, ascending, one for each thread; empty where processes cannot be pinned.
+        shared: Whether other workers time on these cores too, so that this one stays there only while timing.
+        waiting: Called with the lock of a core before the process waits for it, and with None afterwards.
     """
 
     cores: tuple[int, ...]
@@ -280,9 +280,9 @@ _HELD: ContextVar[frozenset[int]] = ContextVar("_HELD", default=frozenset())
 
 
 def restart_clock() -> None:
-    """Count the time limit of the call at hand from now on; outside an isolated worker there is none.
+    """Restart the time limit of the current call; outside an isolated worker there is none.
 
-    For a call that runs one candidate after the other, each of which may take as long as one of its own.
+    Use it in a call that runs several candidates, each of which gets the full time limit.
     """
     slot = SLOT.get()
     if slot is not None:
@@ -291,15 +291,15 @@ def restart_clock() -> None:
 
 @contextmanager
 def timing_slot() -> Generator[None, None, None]:
-    """Have the timing cores to oneself: pinned to them, with their locks held.
+    """Hold the timing cores exclusively: pin to them, and hold their locks.
 
-    Outside an isolated worker the process stays where it is, and takes the lock only where it is pinned
-    to a single core. May be nested.
+    Outside an isolated worker the process is not pinned, and takes the lock only if it is already pinned to a
+    single core. May be nested.
     """
     slot = SLOT.get()
     cores = slot.cores if slot else _pinned_core()
     with ExitStack() as locks:
-        # Ascending in every process: otherwise two could wait for each other.
+        # Ascending in every process, against deadlocks.
         for core in cores:
             locks.enter_context(core_lock(core))
         if slot is None or not slot.shared or not cores:
@@ -319,12 +319,12 @@ def _pinned_core() -> tuple[int, ...]:
 
 @contextmanager
 def core_lock(core: int) -> Generator[None, None, None]:
-    """Hold the lock of a core, so that no two irgym processes of this machine time on it at once.
+    """Hold the lock of a core, so that no other irgym process of this machine times on it.
 
     The lock is released when the process dies. May be nested.
 
     Raises:
-        StorageError: The lock file cannot be opened, or outside an isolated worker nobody will release it.
+        StorageError: The lock file cannot be opened, or, outside an isolated worker, will not be released.
     """
     held = _HELD.get()
     if core in held:
@@ -340,7 +340,7 @@ def core_lock(core: int) -> Generator[None, None, None]:
 
 
 def _acquire(path: Path) -> int:
-    """Take a lock. The parent of an isolated worker watches the lock that it waits for."""
+    """Take a lock. An isolated worker tells its parent which lock it waits for."""
     slot = SLOT.get()
     if slot is None:
         return lock_aloud(path)

@@ -1,4 +1,4 @@
-"""Machine code in memory that can be executed but, once it can, no longer written (W^X)."""
+"""Machine code in memory that is never writable and executable at the same time (W^X)."""
 
 import ctypes
 import mmap
@@ -52,7 +52,7 @@ class ExecutableBuffer(Closing):
             raise ValueError("there is no code to map")
         self.address = 0
         self._size = -(-len(code) // mmap.PAGESIZE) * mmap.PAGESIZE
-        # One private mapping of its own: a neighbour on the same page would have to be made writable again.
+        # A separate private mapping: other code on the same page would have to become writable again.
         address = _libc().mmap(
             None, self._size, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, -1, 0
         )

@@ -1,8 +1,8 @@
-"""Files of users and strangers: every one is opened in a child process, under limits that its size sets.
+"""Opening of untrusted files in a child process, under limits that depend on the file's size.
 
-Environments make programs of files by calls in an `Opener`, never in their own process: a file may crash a
-parser, expand without end, or describe more than memory holds. Opening it then costs a child, and ends with
-one sentence.
+Environments read programs from files by calls in an `Opener`, never in this process: a file may crash a
+parser, expand endlessly, or describe more data than fits into memory. Opening it then costs a child, and
+ends with an error of one sentence.
 """
 
 from collections.abc import Sequence
@@ -10,32 +10,32 @@ from typing import Any
 
 from irgym.base.closing import Closing
 from irgym.core.cost import Call
-from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.replies import answered
 
 SECONDS = 20.0
-"""Seconds that a call on a small file may take."""
+"""Time limit of a call on a small file, in seconds."""
 
 SPEED = 16 << 20
-"""Bytes of a file for which a call may take one second more."""
+"""Bytes of a file for which a call gets one more second."""
 
 MEMORY = 2 * GIB + GIB // 2
-"""Bytes of memory that a call on a small file may take."""
+"""Memory limit of a call on a small file, in bytes."""
 
 TIMES = 6
-"""How many times its own size a file may take besides."""
+"""Additional bytes of memory for each byte of the file."""
 
 STEP = 64 << 20
-"""Sizes are rounded up to multiples of this many bytes, so that files of about one size share a child."""
+"""Sizes are rounded up to multiples of this many bytes, so that files of similar size share a child."""
 
 
 def limits_of(size: int, seconds: float = SECONDS) -> Limits:
-    """Return what a call on a program of so many bytes may take.
+    """Return the limits of a call on a file.
 
     Args:
-        size: The bytes.
-        seconds: Seconds that a call on a small file may take.
+        size: Bytes of the file.
+        seconds: Time limit for a small file.
     """
     rounded = -(-size // STEP) * STEP if size >= STEP else 0
     memory = min(MEMORY + TIMES * rounded, 12 * GIB)
@@ -43,15 +43,15 @@ def limits_of(size: int, seconds: float = SECONDS) -> Limits:
 
 
 class Opener(Closing):
-    """Runs the calls that open files, in a child whose limits follow from the size of the file at hand.
+    """Runs calls that open files, in a child whose limits depend on the file's size.
 
-    The child starts on the first call, and again where a file of another size needs other limits. Use it from
-    one thread at a time. Close it, or let it go with the process.
+    The child starts on the first call, and restarts for a file that needs other limits. Use it from one
+    thread at a time. Close it, or let it end with the process.
 
     Args:
-        by: What errors call the parser: "LLVM".
-        remedy: What they advise where a file is too much for it.
-        seconds: Seconds that a call on a small file may take.
+        by: Name of the parser in errors: "LLVM".
+        remedy: Advice where a file is too much for it.
+        seconds: Time limit of a call on a small file.
     """
 
     def __init__(
@@ -63,19 +63,19 @@ class Opener(Closing):
         self._child: Child | None = None
 
     def start(self, modules: Sequence[str], size: int = 0) -> None:
-        """Start the child, if there is none, and have it import modules; do not wait for it."""
+        """Start the child, if there is none, and let it import modules; do not wait for it."""
         self._for(size).start(modules)
 
     def call(self, call: Call, what: str, size: int = 0) -> Any:
-        """Return what a call returns.
+        """Return the value of a call.
 
         Args:
             call: The function and its arguments.
-            what: What errors call the file.
+            what: Name of the file in errors.
             size: Bytes that the call has to read.
 
         Raises:
-            ProgramError: The file crashes the child, or takes more than its limits.
+            ProgramError: The file crashes the child, or exceeds its limits.
             IrgymError: The function refuses the file.
             RuntimeError: The function has a bug.
         """

@@ -1,7 +1,7 @@
-"""Peak float32 throughput of one core: chains of independent fused multiply-adds, and nothing else.
+"""Peak float32 throughput of one core, measured by independent chains of fused multiply-adds.
 
-A fused multiply-add takes 4 or 5 cycles and a core starts up to two in each, so that 8 to 10 independent
-chains keep it busy; more of them hide what else delays single instructions.
+A fused multiply-add takes 4 or 5 cycles and a core starts up to two in each cycle, so that 8 to 10
+independent chains keep it busy; more chains hide other delays of single instructions.
 """
 
 import ctypes
@@ -29,7 +29,7 @@ class Peak:
 
     Attributes:
         gflops: 10^9 float32 operations a second, on one core; a multiply-add counts as two.
-        method: How it was measured; an estimate says so.
+        method: Description of the measurement, or of the estimate.
     """
 
     gflops: float
@@ -38,12 +38,12 @@ class Peak:
 
 @dataclass(frozen=True)
 class PeakKernel:
-    """Something that computes.
+    """A computation whose throughput is measured.
 
     Attributes:
         run: Runs the given number of iterations.
         flops: Operations in an iteration.
-        method: What it is.
+        method: Description of the computation.
     """
 
     run: Callable[[int], object]
@@ -55,8 +55,8 @@ def measure_peak(seconds: float = 0.1, target: Target | None = None) -> Peak:
     """Measure the peak of the core that this process runs on.
 
     Args:
-        target: Whose instructions to use; by default the widest that there are.
-        seconds: Time to spend; the best of many short runs counts.
+        seconds: Measuring time; the best of many short runs counts.
+        target: Target whose instructions are used; by default this machine's widest.
     """
     with peak_kernel(target or host_target()) as kernel, timing_slot():
         iterations = 16
@@ -78,7 +78,7 @@ def _elapsed_ns(kernel: PeakKernel, iterations: int) -> int:
 
 @contextmanager
 def peak_kernel(target: Target) -> Generator[PeakKernel, None, None]:
-    """Give the code that reaches the CPU's peak with a target's instructions, for as long as it is needed."""
+    """Provide the code that reaches the CPU's peak with a target's instructions."""
     if "avx512f" in target.features:
         chains, lanes, name, code = 24, 16, "AVX-512", avx512_code()
     elif {"avx2", "fma"} <= set(target.features):
@@ -102,7 +102,7 @@ _RET = bytes.fromhex("c3")
 
 def avx512_code() -> bytes:
     """Return machine code: `_LOOP_FMAS` multiply-adds of 16 lanes an iteration, on 24 accumulators."""
-    # Register contents left by others could be denormal or NaN, which are slow on some CPUs.
+    # Earlier register contents could be denormal or NaN, which are slow on some CPUs.
     clear = b"".join(_evex(1, 0xEF, register, register, register) for register in range(32))  # vpxord
     body = b"".join(_evex(2, 0xB8, place % 24, 30, 31) for place in range(_LOOP_FMAS))  # vfmadd231ps
     return clear + _loop(body) + _VZEROUPPER + _RET
@@ -138,7 +138,7 @@ def _vex(opcode_map: int, prefix: int, opcode: int, target: int, left: int, righ
 
 @contextmanager
 def _portable_kernel(target: Target) -> Generator[PeakKernel, None, None]:
-    """Give chains compiled by LLVM where llvmlite is installed, else numpy's matmul."""
+    """Provide chains compiled by LLVM if llvmlite is installed, else numpy's matmul."""
     try:
         llvm: Any = import_module("llvmlite.binding")
     except ImportError:
@@ -165,7 +165,7 @@ def llvm_ir() -> str:
         for step in range(rounds)
         for chain in chains
     ]
-    # The result depends on every chain, so that none can be left out.
+    # The result depends on every chain, so that none is optimised away.
     sums = [f"%sum{chain + 1} = fadd {vector} %sum{chain}, %x{chain}_{rounds}" for chain in chains]
     return "\n".join(
         [

@@ -1,4 +1,4 @@
-"""A pool of isolated processes in which what a request needs, such as a program, stays loaded."""
+"""A pool of isolated processes that keep the state of requests, such as programs, loaded."""
 
 import os
 from collections import Counter
@@ -14,24 +14,24 @@ from irgym.measure.isolation.protocol import Limits, Reply, Returned
 Request = TypeVar("Request")
 
 REMEMBERED = 200_000
-"""Keys of which a pool remembers the workers that hold them."""
+"""Number of keys whose holders a pool remembers."""
 
 
 class WorkerPool(Closing):
-    """Isolated processes, each of which keeps what it has loaded for the requests that need it again.
+    """Isolated processes that keep loaded state for further requests that need it.
 
-    A key names what a request needs. A request goes to a worker that holds its key, others even the workers
-    out. A worker that dies or hangs is replaced, and its requests are run anew one by one, so that the guilty
-    one alone fails; a worker must therefore be able to load whatever a request needs.
+    A key names the state that a request needs. A request goes to a worker that holds its key; requests with
+    unknown keys balance the load. A worker that dies or hangs is replaced, and its requests run again one by
+    one, so that only the guilty request fails. Every worker must therefore be able to load any state.
 
     The processes start on first use and end with this one. Use it from one thread at a time, and close it.
 
     Args:
-        limits: What a call may use, a batch of requests or one alone.
+        limits: Limits of a call, which may be a batch of requests or a single one.
         workers: Number of processes; by default one for each core.
-        slack: Requests that the holder of a key may have more than the least busy worker, before that one
-            loads it too; None: a holder gets all.
-        remembered: Keys of which the holders are remembered.
+        slack: Number of requests that the holder of a key may have more than the least busy worker before
+            the latter loads the state too; None sends all requests of a key to its holder.
+        remembered: Number of keys whose holders are remembered.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class WorkerPool(Closing):
 
     @property
     def workers(self) -> int:
-        """How many processes there are."""
+        """Number of processes."""
         return len(self._children)
 
     def run(
@@ -63,12 +63,12 @@ class WorkerPool(Closing):
         """Run requests, and return one reply for each, in order.
 
         Args:
-            function: Takes a list of requests and returns as many answers: `package.module:function`. Of the
-                requests that a worker gets at once, those with one key follow each other.
-            requests: What to run.
-            key: What a request needs.
-            left: The key of what the worker holds once it has given an answer, None for nothing new; by
-                default the request's own key.
+            function: Name of a function from a list of requests to as many answers:
+                `package.module:function`. In a list, requests with the same key are adjacent.
+            requests: The requests.
+            key: Returns the key of a request.
+            left: Returns the key of the state that a worker holds after a request and its answer, None for no
+                new one; by default the request's key.
 
         Raises:
             ChildError: A process does not start or stops working between calls.
@@ -104,10 +104,10 @@ class WorkerPool(Closing):
             child.close()
 
     def _shares(self, keys: Sequence[Hashable]) -> dict[int, list[int]]:
-        """Return the places of the requests that each worker gets, those with one key side by side."""
+        """Return the places of the requests for each worker, requests with the same key adjacent."""
         load = Counter(dict.fromkeys(range(len(self._children)), 0))
         chosen: list[int] = [0] * len(keys)
-        # Those that stay where they are come first, so that the others can even out what they leave.
+        # Requests with known holders come first, so that the others can balance the load.
         for place in sorted(range(len(keys)), key=lambda place: keys[place] not in self._holders):
             chosen[place] = worker = self._worker(self._holders.get(keys[place], ()), load)
             load[worker] += 1
@@ -135,7 +135,7 @@ class WorkerPool(Closing):
                 del self._holders[next(iter(self._holders))]
 
     def _each(self, work: Callable[[int, Sequence[int]], None], shares: dict[int, list[int]]) -> None:
-        """Have every worker do its share, at once; on an interrupt none goes on."""
+        """Let all workers do their shares concurrently; an interrupt stops all of them."""
         if len(shares) == 1:
             [(worker, places)] = shares.items()
             work(worker, places)
@@ -153,11 +153,11 @@ class WorkerPool(Closing):
 
 
 def _answers(child: Child, function: str, requests: list[Any]) -> Iterable[Reply]:
-    """Run requests in one call; where that fails, each by itself, so that the guilty ones are known."""
+    """Run requests in one call; if that fails, run each alone to find the guilty ones."""
     reply = child.call(Call(function, (requests,)))
     if isinstance(reply, Returned):
         return [Returned(value) for value in reply.value]
     if len(requests) == 1:
         return [reply]
     alone = child.stream(Call(function, ([request],)) for request in requests)
-    return [Returned(one.value[0]) if isinstance(one, Returned) else one for one in alone]
+    return [Returned(reply.value[0]) if isinstance(reply, Returned) else reply for reply in alone]

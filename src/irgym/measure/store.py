@@ -1,7 +1,7 @@
-"""Artefacts that are made once and kept in the user's cache folder: programs, libraries, whatever takes time.
+"""Artefacts that are made once and kept in the user's cache folder, such as programs and libraries.
 
-An artefact's name is made of everything that it depends on, and ends in a hash of its content. So it is made
-anew where anything changes, and a damaged file is told from a whole one.
+An artefact's name includes everything that it depends on, and ends in a hash of its content. It is made again
+when anything changes, and a damaged file is recognised.
 """
 
 import fcntl
@@ -21,13 +21,13 @@ DIGITS = 16
 """Hexadecimal digits of a hash in a name."""
 
 STEM = 40
-"""Characters of a given name that the name of a file keeps."""
+"""Greatest number of characters of a user's name in the name of a file."""
 
 _LOCK = ".lock"
 
 
 def digest(*parts: str | bytes) -> str:
-    """Return what stands for texts or contents in a name."""
+    """Return a hash of texts or contents, for a name."""
     whole = hashlib.sha256()
     for part in parts:
         content = part.encode() if isinstance(part, str) else part
@@ -37,17 +37,17 @@ def digest(*parts: str | bytes) -> str:
 
 
 def content_digest(content: bytes) -> str:
-    """Return what stands for a file's content: the first digits of its SHA-256."""
+    """Return a hash of a file's content: the first digits of its SHA-256."""
     return hashlib.sha256(content).hexdigest()[:DIGITS]
 
 
 @dataclass(frozen=True)
 class Store:
-    """Artefacts of one kind, in a folder of their own; any number of processes may use it at once.
+    """Artefacts of one kind, in one folder; any number of processes may use it concurrently.
 
     Attributes:
-        place: The folder, below the cache folder: `hlo/programs`.
-        suffix: What the names of its files end in.
+        place: Folder within the cache folder: `hlo/programs`.
+        suffix: Suffix of its files.
     """
 
     place: str
@@ -59,28 +59,28 @@ class Store:
         return cache_dir() / self.place
 
     def find(self, name: str) -> Path | None:
-        """Return the artefact of a name, None where there is none; damaged ones are removed.
+        """Return the artefact of a name; None if there is none. Damaged files are removed.
 
         Raises:
             StorageError: It cannot be read.
         """
         wanted = re.compile(rf"{re.escape(name)}-([0-9a-f]{{{DIGITS}}}){re.escape(self.suffix)}")
         with self._explained("read"):
-            for own in self._names(name):
-                match = wanted.fullmatch(own)
-                file = self.folder / own
+            for found in self._names(name):
+                match = wanted.fullmatch(found)
+                file = self.folder / found
                 if match and _whole(file, match[1]):
                     return file
         return None
 
     def get(self, name: str, make: Callable[[], bytes]) -> Path:
-        """Return the artefact of a name, which is made first where there is none.
+        """Return the artefact of a name, which is made on first use.
 
-        Of several processes that want it, one makes it, and the others wait.
+        If several processes want it, one makes it, and the others wait.
 
         Args:
-            name: Made of everything that the artefact depends on; see `digest`.
-            make: Returns its content; what it raises is let through, and nothing is kept.
+            name: Name that includes everything that the artefact depends on; see `digest`.
+            make: Returns its content; if it raises an exception, nothing is kept.
 
         Raises:
             StorageError: The folder cannot be read or written.
@@ -90,7 +90,7 @@ class Store:
             return found
         make_folder(self.folder)
         with self._lock(name):
-            found = self.find(name)  # maybe another process has made it meanwhile
+            found = self.find(name)  # another process may have made it in the meantime
             if found is None:
                 with self._explained("read"):
                     sweep(self.folder)
@@ -98,12 +98,12 @@ class Store:
         return found
 
     def put(self, name: str, content: bytes, beside: Mapping[str, Content] | None = None) -> Path:
-        """Keep an artefact that is made already, and return its file.
+        """Store an artefact and return its file.
 
         Args:
-            name: What its name begins with.
+            name: Beginning of its name.
             content: Its content.
-            beside: Contents of more files of that name, by suffix.
+            beside: Contents of further files of that name, by suffix.
 
         Raises:
             StorageError: It cannot be written.
@@ -119,7 +119,7 @@ class Store:
         return file
 
     def _names(self, beginning: str) -> list[str]:
-        """Return the names of files that begin so, sorted: a training looks for thousands, among as many.
+        """Return the sorted names of files that begin so, quickly: a training calls this thousands of times.
 
         Raises:
             OSError: The folder cannot be read.
@@ -131,9 +131,9 @@ class Store:
 
     @contextmanager
     def _lock(self, name: str) -> Generator[None]:
-        """Be the only process that makes an artefact; released when the process dies.
+        """Hold the lock for making an artefact; it is released when the process dies.
 
-        One byte of one file stands for each name, so that no locks are left behind.
+        Each name locks one byte of a single file, so that no lock files are left behind.
         """
         place = int(content_digest(name.encode())[:15], 16)
         with ExitStack() as opened:
@@ -148,12 +148,12 @@ class Store:
 
 
 def stem_of(text: str) -> str:
-    """Return what the name of a file keeps of any text, such as a user's file name."""
+    """Return a part of any text, such as a user's file name, that can be part of a file name."""
     return re.sub(r"\W+", "", text)[:STEM] or "program"
 
 
 def _whole(file: Path, identity: str) -> bool:
-    """Say whether a file has its content; one that is there with another is removed.
+    """Say whether a file has the content of a hash; a file with other content is removed.
 
     Raises:
         OSError: It cannot be read or removed.

@@ -9,16 +9,16 @@ from irgym.core.target import LEVELS, Cache, Target
 from irgym.measure.machine import Machine, fingerprint, sysctl, timing_core
 
 ARCHITECTURES = {"amd64": "x86_64", "arm64": "aarch64"}
-"""Names of architectures that systems have for those of `LEVELS`."""
+"""Architectures by the names that some systems have for those of `LEVELS`."""
 
 UNITS = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 @cache
 def host_target() -> Target:
-    """Return this machine: the widest instruction set that it has, with its caches and cores.
+    """Return this machine as a target: its widest instruction set, its caches and its cores.
 
-    Where cores differ, the caches are those of the core that timing runs on.
+    Where cores differ, the caches are those of the timing core.
     """
     machine = fingerprint()
     caches = caches_macos() if platform.system() == "Darwin" else caches_linux(timing_core() or 0)
@@ -26,11 +26,11 @@ def host_target() -> Target:
 
 
 def target_of_machine(machine: Machine, caches: tuple[Cache, ...]) -> Target:
-    """Return the widest level that a machine has; its architecture alone where that has no levels."""
+    """Return the widest level that a machine supports, or its architecture if that has no levels."""
     architecture = machine.architecture.lower()
     architecture = ARCHITECTURES.get(architecture, architecture)
     levels = [level for level in LEVELS if level.architecture == architecture]
-    # Every processor of an architecture has its lowest level, also where the system names no features.
+    # Every processor supports the lowest level of its architecture, even if the system lists no features.
     generic = levels[-1] if levels else Target(architecture, architecture, (), 128, 16)
     widest = next((level for level in levels if not _missing(level, machine)), generic)
     return widest.on(Target("", "", (), 0, 0, caches, machine.cores))
@@ -41,11 +41,11 @@ def _missing(level: Target, machine: Machine) -> list[str]:
 
 
 def caches_linux(core: int, devices: Path = Path("/sys/devices")) -> tuple[Cache, ...]:
-    """Return the caches of a core that hold data, the nearest first; none where Linux does not tell.
+    """Return the data caches of a core, the nearest first; empty if Linux does not list them.
 
     Args:
         core: Number of the core.
-        devices: Where Linux tells of devices.
+        devices: Linux's folder of devices.
     """
     found: list[Cache] = []
     for index in sorted(devices.glob(f"system/cpu/cpu{core}/cache/index[0-9]*")):
@@ -67,13 +67,13 @@ def caches_linux(core: int, devices: Path = Path("/sys/devices")) -> tuple[Cache
 
 
 def _bytes(size: str) -> int:
-    """Read a size as Linux writes it: `48K`."""
+    """Return a size in Linux's notation, such as `48K`, in bytes."""
     unit = UNITS.get(size[-1].upper())
     return int(size[:-1]) * unit if unit else int(size)
 
 
 def caches_macos() -> tuple[Cache, ...]:
-    """Return the caches of a core as macOS tells them, of a fast one where cores differ; not their ways."""
+    """Return the data caches of a (fast) core on macOS, which does not list their associativity."""
     line = int(sysctl("hw.cachelinesize") or 0)
     names = ("l1dcachesize", "l2cachesize", "l3cachesize")
     sizes = [int(sysctl(f"hw.perflevel0.{name}") or sysctl(f"hw.{name}") or 0) for name in names]
@@ -84,11 +84,11 @@ def target_named(name: str, runs: bool = True) -> Target:
     """Return an instruction set by name, with the caches and cores of this machine.
 
     Args:
-        name: Its level, such as `x86-64-v3`.
-        runs: Whether its code has to run here.
+        name: Name of the level, such as `x86-64-v3`.
+        runs: Whether the code has to run here.
 
     Raises:
-        BackendError: There is no such level, or this processor lacks it where the code has to run.
+        BackendError: There is no such level, or the code has to run and this processor does not support it.
     """
     host = host_target()
     known = {level.name: level for level in (*LEVELS, host)}
@@ -101,10 +101,10 @@ def target_named(name: str, runs: bool = True) -> Target:
 
 
 def require(target: Target) -> None:
-    """Make sure that this processor runs the code of a target.
+    """Check that this processor can run the code of a target.
 
     Raises:
-        BackendError: It does not.
+        BackendError: It cannot.
     """
     host, machine = host_target(), fingerprint()
     if runs_here(target):
@@ -120,17 +120,17 @@ def require(target: Target) -> None:
 
 
 def runs_here(target: Target) -> bool:
-    """Say whether this processor runs the code of a target."""
+    """Say whether this processor can run the code of a target."""
     host = host_target()
     same = target.architecture == host.architecture and not _missing(target, fingerprint())
     return same or target.name == host.name
 
 
 def target_of(target: Target | str | None, runs: bool = True) -> Target:
-    """Return a target that is given as such, by its name, or as None for this machine.
+    """Return a target given as such, by name, or as None for this machine.
 
     Raises:
-        BackendError: There is no such target, or this processor lacks it where the code has to run.
+        BackendError: There is no such target, or the code has to run and this processor does not support it.
     """
     if target is None:
         return host_target()

@@ -1,6 +1,6 @@
-"""The timing protocol: few, short, repeated samples, of which the least is the cost.
+"""The timing protocol: a few short samples, whose minimum is the cost.
 
-Disturbances only ever add time, so the minimum of several samples estimates the undisturbed time; a sample
+Disturbances only add time, so that the minimum of several samples estimates the undisturbed time. A sample
 during which the thread was off the CPU for long is taken again.
 """
 
@@ -13,33 +13,33 @@ from typing import Literal
 from irgym.measure.machine import restart_clock, timing_slot
 
 LONG_S = 10.0
-"""A comparison in turn that has taken so long ends early, but not before `FEWEST_ROUNDS` rounds."""
+"""Seconds after which an interleaved comparison ends early, but not before `FEWEST_ROUNDS` rounds."""
 
 FEWEST_ROUNDS = 5
-"""See `LONG_S`: whole networks as written run for seconds."""
+"""See `LONG_S`: whole networks without optimisation run for seconds."""
 
 QUIET_S = 1.0
-"""A worker that times says so often at most that it goes on: who reads that disturbs the timing."""
+"""Least interval between signs of life of a worker that times: the reader disturbs the timing."""
 
 Run = Callable[[int], None]
-"""Executes a candidate as many times as its argument says."""
+"""Executes a candidate the given number of times."""
 
 
 @dataclass(frozen=True)
 class Timing:
-    """Parameters of the protocol; all of them are part of the cache key through `version`.
+    """Parameters of the protocol; all of them are part of the cache key, by `version`.
 
     Attributes:
-        budget_ns: Time to spend on the samples of one candidate.
+        budget_ns: Time for the samples of one candidate.
         sample_ns: Shortest sample; faster candidates are executed several times in a sample.
-        fewest: Least number of samples, even where they go over the budget.
+        fewest: Least number of samples, even if they exceed the budget.
         most: Greatest number of samples.
-        slow_ns: A candidate that takes longer than this in one execution gets two samples only, and a
-            single one above ten times this.
+        slow_ns: Execution time beyond which a candidate gets only two samples, and beyond ten times that a
+            single one.
         disturbance: Share of a sample's wall time that the thread may be off the CPU.
-        retakes: How many disturbed samples are taken again, at most, as a multiple of the samples.
-        clock: What shows a disturbance: the CPU time of this thread, or of the whole process for candidates
-            that run on a thread of their own.
+        retakes: Greatest number of retaken samples, as a multiple of the samples.
+        clock: CPU clock that reveals disturbances: the thread's, or the process's for candidates that run on
+            other threads.
     """
 
     budget_ns: int = 1_000_000
@@ -65,14 +65,14 @@ DEFAULT_TIMING = Timing()
 
 @dataclass(frozen=True)
 class _Sample:
-    """One timed stretch, in nanoseconds per execution, and whether the thread stayed on the CPU."""
+    """A sample in nanoseconds per execution, and whether the thread stayed on the CPU."""
 
     ns: float
     calm: bool
 
 
 def sample(run: Run, timing: Timing = DEFAULT_TIMING) -> tuple[float, ...]:
-    """Time a candidate, with the timing core held exclusively.
+    """Time a candidate, holding the timing core exclusively.
 
     Args:
         run: Executes the candidate the given number of times.
@@ -85,7 +85,7 @@ def sample(run: Run, timing: Timing = DEFAULT_TIMING) -> tuple[float, ...]:
         first = _timed(run, 1, timing)
         if first.calm and first.ns >= 10 * timing.slow_ns:
             return (first.ns,)
-        # The first execution also pays for cold caches and page faults, so a second one is the estimate.
+        # The first execution includes cold caches and page faults; a second one improves the estimate.
         second = _timed(run, 1, timing)
         estimate = min(first.ns, second.ns)
         if estimate >= timing.slow_ns:
@@ -103,25 +103,25 @@ def interleave(
     timing: Timing = DEFAULT_TIMING,
     before: Callable[[], object] = lambda: None,
 ) -> list[tuple[float, float]]:
-    """Time two candidates in turn, so that what disturbs the machine disturbs both.
+    """Time two candidates in turn, so that disturbances of the machine affect both.
 
-    A round is `ours`, `baseline`, `baseline`, `ours`, so that each has as many samples behind the other's,
-    which has filled the caches, and in each place. With one sample of each, rounds in either order have
-    ratios of their own, of which the more frequent one wins: a model of 0.6 ms timed against itself was 0.93
-    as fast, in the median of eight comparisons. Judge by the median of the rounds' ratios.
+    A round is `ours`, `baseline`, `baseline`, `ours`, so that both follow the other, which has filled the
+    caches, equally often. With one sample of each, rounds in the two orders have different ratios, and the
+    more frequent order decides: a model of 0.6 ms timed against itself was 0.93 as fast, in the median of
+    eight comparisons. Judge by the median of the rounds' ratios.
 
-    In an isolated worker the call's time limit counts anew from time to time: on a busy machine, rounds that
-    are taken again add up to more than it.
+    In an isolated worker, the call's time limit restarts periodically: on a busy machine, retaken rounds may
+    add up to more.
 
     Args:
-        ours: Executes the one candidate the given number of times.
-        baseline: Executes the other.
-        rounds: Number of rounds; fewer where they would take long, see `LONG_S`.
-        timing: The protocol; a round in which either was disturbed is taken again.
-        before: Called before each stretch that is timed, such as to evict from the caches what it reads.
+        ours: Executes the candidate the given number of times.
+        baseline: Executes the baseline the given number of times.
+        rounds: Number of rounds; fewer if they would take long, see `LONG_S`.
+        timing: The protocol; a round with a disturbed sample is taken again.
+        before: Called before each sample, for example to evict its inputs from the caches.
 
     Returns:
-        For each round, nanoseconds per execution of `ours` and of `baseline`: means of both samples.
+        For each round, nanoseconds per execution of `ours` and of `baseline`, each the mean of two samples.
     """
     with timing_slot():
         begin = told = time.perf_counter()
@@ -134,8 +134,8 @@ def interleave(
             for which in (0, 1, 1, 0):
                 before()
                 taken[which].append(_timed(runs[which], repeats[which], timing))
-            calm = all(one.calm for each in taken for one in each)
-            first, second = (fmean(one.ns for one in each) for each in taken)
+            calm = all(stretch.calm for each in taken for stretch in each)
+            first, second = (fmean(stretch.ns for stretch in each) for each in taken)
             (kept if calm else spare).append((first, second))
             now = time.perf_counter()
             if now - told > QUIET_S:
@@ -150,24 +150,22 @@ def interleave(
 def _collect(
     run: Run, repeats: int, count: int, timing: Timing, taken: tuple[_Sample, ...] = ()
 ) -> tuple[float, ...]:
-    """Take samples until `count` are calm; on a machine that never calms down, keep all."""
+    """Take samples until `count` are undisturbed; if none is, keep all."""
     samples = list(taken)
-    calm = sum(one.calm for one in samples)
+    calm = sum(stretch.calm for stretch in samples)
     while calm < count and len(samples) < count * (1 + timing.retakes):
         samples.append(_timed(run, repeats, timing))
         calm += samples[-1].calm
-    return tuple(one.ns for one in samples if one.calm or calm == 0)
+    return tuple(stretch.ns for stretch in samples if stretch.calm or calm == 0)
 
 
 def _repeats(run: Run, estimate_ns: float, timing: Timing) -> int:
-    """Return how many executions make a sample of about the shortest length.
+    """Return the number of executions that make a sample of about the shortest length.
 
-    A single execution pays for the call and for what it finds in no cache. Where there are to be many, what
-    many take decides: kernels of 0.2 us looked like 1.5 us, and so had samples of a seventh of the length.
+    A single execution includes the overhead of the call and of cold caches, so that the number is estimated
+    from many executions: kernels of 0.2 us looked like 1.5 us, and their samples were a seventh as long.
     """
-    most = (
-        timing.sample_ns
-    )  # a call that does nothing ends the search too: no execution counts as less than 1 ns
+    most = timing.sample_ns  # no execution counts as less than 1 ns, so that the search ends for no-ops too
     count = max(1, round(timing.sample_ns / max(estimate_ns, 1.0)))
     while 1 < count < most:
         taken = _timed(run, count, timing).ns * count
@@ -182,7 +180,7 @@ def _warm(run: Run, timing: Timing) -> float:
 
 
 def _timed(run: Run, repeats: int, timing: Timing) -> _Sample:
-    # The CPU clock is read outside the wall clock: undisturbed, it never shows less than the wall clock.
+    # The CPU clock is read outside of the wall clock, so that it never shows less if undisturbed.
     clock = time.thread_time_ns if timing.clock == "thread" else time.process_time_ns
     cpu_begin = clock()
     begin = time.perf_counter_ns()

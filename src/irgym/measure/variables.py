@@ -1,4 +1,4 @@
-"""Environment variables that change what is measured: no candidate gets them, or costs are kept by them."""
+"""Environment variables that affect measurements: they are removed for candidates, or part of costs' keys."""
 
 import os
 import resource
@@ -11,12 +11,12 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
 
 SLEEPING = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "4"}
-"""Environment in which threads that wait for work sleep: those of our code, of torch and of OpenBLAS would
-otherwise take the cores from each other where they are timed in turn."""
+"""Environment in which idle threads sleep. Otherwise waiting threads of compiled code, torch and OpenBLAS
+would occupy each other's cores when they are timed in turn."""
 
 NO_PLUGINS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
-"""Set in every child: torch would import the accelerators' packages that are installed, and look for them for
-a fifth of a second."""
+"""Set in every child: otherwise torch imports installed packages for accelerators, and spends a fifth of a
+second on looking for them."""
 
 REMOVED = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE")
 """Variables that can force OpenBLAS onto slow kernels: no child inherits them."""
@@ -62,8 +62,8 @@ SILENT = (
     "KMP_DUPLICATE_LIB_OK",
     "KMP_INIT_AT_FORK",
 )
-"""Patterns of those among them that change no cost: what is printed, where files are kept, and what libraries
-set themselves when they are imported."""
+"""Exceptions among these patterns, which affect no cost: variables for output and locations of files, and
+those that libraries set on import."""
 
 _SYSTEM_LIMITS = {
     "ulimit -t": resource.RLIMIT_CPU,
@@ -73,9 +73,9 @@ _SYSTEM_LIMITS = {
 
 
 def keyed(environment: Mapping[str, str]) -> str:
-    """Return the variables of an environment that costs depend on, as one line; empty for none.
+    """Return the variables of an environment that costs depend on, as one line.
 
-    What every child has anyway, or none, is left out.
+    Variables that every child has, or that no child has, are left out.
     """
     names = sorted(name for name in environment if _matters(name))
     return "; ".join(f"{name}={_one_line(environment[name])}" for name in names)
@@ -92,22 +92,23 @@ def _one_line(value: str) -> str:
 
 
 def machine_key(machine: Machine) -> str:
-    """Return the key of a machine, which must be this one, and of what candidates inherit from this process.
+    """Return the key of this machine, with the environment variables and limits that candidates inherit.
 
-    That is environment variables, and limits that the system sets (`ulimit`).
+    Args:
+        machine: This machine.
     """
     limits = [(name, resource.getrlimit(which)[0]) for name, which in _SYSTEM_LIMITS.items()]
     limited = [f"{name} {value}" for name, value in limits if value != resource.RLIM_INFINITY]
     return "; ".join(filter(None, (machine.key, keyed(os.environ), *limited)))
 
 
-def for_child(environment: Mapping[str, str], threads: int, own: Mapping[str, str]) -> dict[str, str]:
+def for_child(environment: Mapping[str, str], threads: int, overrides: Mapping[str, str]) -> dict[str, str]:
     """Return the environment of an isolated process.
 
     Args:
-        environment: That of its parent.
-        threads: How many threads a candidate may have.
-        own: Variables of its own, which count most.
+        environment: Environment of its parent.
+        threads: Number of threads of a candidate.
+        overrides: Variables that take precedence over all others.
     """
     inherited = {name: value for name, value in environment.items() if name not in REMOVED}
-    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **NO_PLUGINS, **own}
+    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **NO_PLUGINS, **overrides}

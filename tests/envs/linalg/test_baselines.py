@@ -1,4 +1,4 @@
-"""Baselines compute what the programs compute."""
+"""Baselines compute the programs' results."""
 
 from functools import partial
 
@@ -54,7 +54,7 @@ def test_a_module_is_timed_against_torch_itself(name, tmp_path):
     import torch
 
     class Scaled(torch.nn.Module):
-        """Has a weight that is not used, and a table."""
+        """A module with an unused weight and a table."""
 
         def __init__(self):
             super().__init__()
@@ -84,7 +84,7 @@ def test_validation_runs_other_inputs():
 def test_torch_compile_agrees(monkeypatch):
     import torch
 
-    # Without its code generator, which takes a minute and a C++ compiler.
+    # Without its code generator, which needs a minute and a C++ compiler.
     monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
     task = LINALG.task("linalg://relu/8x12")
     versus = runner.compare(task.uri, task.text, "", task.target, "torch-compile", 1)

@@ -1,4 +1,4 @@
-"""The Gymnasium view of actions that are too many to list: vectors, with a mask for each of their numbers."""
+"""Gymnasium environments with too many actions to list: vectors with a mask for each component."""
 
 import warnings
 import zlib
@@ -40,7 +40,7 @@ def make(name: str) -> gymnasium.Env[Any, Any]:
 
 
 def parts(space: gymnasium.spaces.MultiDiscrete, mask: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The mask in the form that Gymnasium's own sampling takes."""
+    """The mask in the form that Gymnasium's sampling takes."""
     return tuple(np.split(mask.astype(np.int8), np.cumsum(space.nvec)[:-1]))
 
 
@@ -136,7 +136,7 @@ def test_maskable_ppo_takes_legal_vectors_only():
         return made[-1]
 
     policy = train_sb3("maskable-ppo", watched, LINALG.space, steps=64, environments=2, n_steps=32)
-    applied = [one for env in made for one in env.applied]
+    applied = [action for env in made for action in env.applied]
     assert len(applied) == 64 and all(applied)
     task = LINALG.task(PROGRAMS[0])
     state = task.initial()

@@ -33,7 +33,7 @@ QUICK = Timing(budget_ns=1, fewest=1, most=1)
 
 
 def only(mask: Any, kind: int) -> Any:
-    """The mask with one kind alone."""
+    """The mask restricted to one kind of actions."""
     kinds = np.zeros_like(mask.kinds)
     kinds[kind] = mask.kinds[kind]
     return type(mask)(kinds, mask.params)
@@ -91,7 +91,7 @@ def test_a_swap_is_the_interchange_that_level_pointers_write(uri: str):
             state = pointed.step(state, pointed.space.parse(f"interchange_{loop}"))
         assert task.identity(swapped) == pointed.identity(state)
         assert task.job(swapped) == pointed.job(state)
-        [again] = [one for one in swaps(task, swapped) if one == action]
+        [again] = [swap for swap in swaps(task, swapped) if swap == action]
         assert task.step(swapped, again).operations[task.at_hand(first)].operation == (
             first.operations[task.at_hand(first)].operation
         )
@@ -123,7 +123,7 @@ def test_sketches_swap_and_have_steps_left_for_vectors():
     swapping = [sketch for sketch in sketches if "swap_" in sketch.text(task.space)]
     assert swapping and all(sketch.text(task.space).count("swap_") == 1 for sketch in swapping)
     ends = [replay(task, sketch).operations for sketch in swapping]
-    assert sum(any(one.vectorised for one in operations) for operations in ends) > len(ends) / 2
+    assert sum(any(operation.vectorised for operation in operations) for operations in ends) > len(ends) / 2
 
 
 def test_programs_data_sets_and_uris_are_those_of_linalg(capsys: pytest.CaptureFixture[str]):

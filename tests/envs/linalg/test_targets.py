@@ -1,4 +1,4 @@
-"""Code of linalg for a target that is less than this machine."""
+"""Code for a target with fewer instructions than this machine."""
 
 import dataclasses
 import sys
@@ -36,11 +36,11 @@ def measured(backend, target, schedule, monkeypatch, path):
     task = LINALG.task(URI, backend, target)
     job = task.job(replay(task, Schedule.parse(schedule, task.space)))
     with monkeypatch.context() as patch:
-        runner.prepared(task.text)  # what results are compared with is compiled too
+        runner.prepared(task.text)  # the reference is compiled too
         patch.setattr(executable, "ExecutionEngine", Engine)
         assert runner.measure(*job.call.arguments).ok
     engines[-1].dump_to_object_file(str(path))
-    # The others are entries for arguments in another form, which nothing calls.
+    # The other functions are unused entries for another calling convention.
     return {name: code for name, code in functions(path).items() if not name.startswith("_mlir__mlir")}
 
 
@@ -100,12 +100,14 @@ def test_register_tiles_of_sketches_fit_the_target(level, wanted):
             if (action.kind, following.kind, task.at_hand(state)) == (actions.TILE, actions.VECTORISE, 1):
                 operation = state.operations[1].operation
                 sizes = actions.sizes_of(action.params, operation.loops)
-                one, other = (
+                outer, inner = (
                     size or bound
                     for size, bound, parallel in zip(sizes, operation.bounds, operation.parallel, strict=True)
                     if parallel
                 )
-                vectors = [rows * -(-width // level.lanes) for rows, width in ((one, other), (other, one))]
+                vectors = [
+                    rows * -(-width // level.lanes) for rows, width in ((outer, inner), (inner, outer))
+                ]
                 found.append(min(vectors))
     assert (level.lanes, level.accumulators) == wanted
     assert level.accumulators / 2 < max(found) <= level.accumulators, "some fill the registers"

@@ -1,4 +1,4 @@
-"""Schedules of small programs: what the mask allows applies, and computes what the program computes."""
+"""Schedules of small programs: allowed actions apply, and keep the program's results."""
 
 from itertools import pairwise
 
@@ -39,7 +39,7 @@ QUICK = Timing(budget_ns=1, fewest=1, most=1)
 
 
 def walk(task, rng, steps=12):
-    """Return the states and the schedule of a random episode that looks at every operation."""
+    """Return the states and the schedule of a random episode that visits every operation."""
     state, taken, states = task.initial(), [], [task.initial()]
     while not task.terminal(state) and len(taken) < steps * len(task.order):
         action = task.space.sample(task.mask(state), rng)
@@ -75,7 +75,7 @@ def test_a_fork_is_a_replay(uri):
 
 
 @pytest.mark.timed
-def test_the_best_known_matmul_schedule_beats_the_program_as_written():
+def test_the_best_known_matmul_schedule_beats_the_original():
     task = LINALG.task("linalg://matmul/128x128x128")
     state = replay(task, Schedule.parse("tile_8_32_1 vectorise_0", task.space))
     plain = runner.measure(task.text, "", task.target, Timing())
@@ -116,7 +116,7 @@ REMAINDERS = {
 def test_what_tiles_leave_is_computed_too(uri, text):
     task = LINALG.task(uri)
     state = replay(task, Schedule.parse(text, task.space))
-    [parts] = [one.parts for one in state.operations if one.steps]
+    [parts] = [operation.parts for operation in state.operations if operation.steps]
     assert len(parts) > 1
     result = measured(task, state)
     assert result.outcome is Outcome.OK, result.detail
@@ -125,9 +125,9 @@ def test_what_tiles_leave_is_computed_too(uri, text):
 def test_no_operation_is_split_into_more_parts_than_allowed():
     task = LINALG.task("linalg://conv2d/1x5x13x13x7x3x3")
     state = replay(task, Schedule.parse("tile_0_4_3_5_2_2_2", task.space))
-    [scheduled] = [one for one in state.operations if one.steps]
+    [scheduled] = [operation for operation in state.operations if operation.steps]
     assert len(scheduled.parts) == PARTS
-    # The three innermost loops keep their sizes; others take the next that divides.
+    # The three innermost loops keep their sizes; others get the next size that divides.
     assert scheduled.steps[0].text == "tile_0_1_1_1_2_2_2"
     assert measured(task, state).outcome is Outcome.OK
 
@@ -170,10 +170,10 @@ def test_a_fused_producer_has_the_size_of_the_tile():
             kinds = np.zeros_like(mask.kinds)
             kinds[actions.FUSE] = True
             state = task.step(state, task.space.sample(type(mask)(kinds, mask.params), rng))
-            for one in state.operations:
-                if one.consumer == task.at_hand(state):
-                    whole = task.program.operations[one.operation.place]
-                    sizes.append((one.operation.points, whole.points))
+            for operation in state.operations:
+                if operation.consumer == task.at_hand(state):
+                    whole = task.program.operations[operation.operation.place]
+                    sizes.append((operation.operation.points, whole.points))
         state = task.step(state, Action(actions.NEXT))
     assert any(part < whole for part, whole in sizes) and all(part <= whole for part, whole in sizes)
     assert measured(task, state).outcome is Outcome.OK
@@ -183,8 +183,10 @@ def test_observations_have_one_shape_and_follow_the_state():
     task, rng = LINALG.task("linalg://sequence/2?length=5"), np.random.default_rng(3)
     states, _ = walk(task, rng)
     seen = [task.observe(state) for state in states]
-    assert all(one.shape == (OPERATIONS, FEATURES) and np.isfinite(one).all() for one in seen)
-    assert any((one != other).any() for one, other in pairwise(seen))
+    assert all(
+        observation.shape == (OPERATIONS, FEATURES) and np.isfinite(observation).all() for observation in seen
+    )
+    assert any((observation != other).any() for observation, other in pairwise(seen))
 
 
 def test_fills_have_no_turn():
@@ -227,7 +229,7 @@ def test_what_had_no_effect_or_would_have_none_is_barred_until_something_changes
 
 
 def test_searches_allow_what_a_replay_allows():
-    # States that differ in nothing but what was tried have other masks: a search must not mix them up.
+    # States that differ only in barred actions have different masks: a search must not confuse them.
     task = LINALG.task("linalg://matmul/16x32x8")
     with LINALG.bench() as bench:
         session = Session(task, bench.evaluator, Budget(evaluations=1))

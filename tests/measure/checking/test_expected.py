@@ -14,7 +14,7 @@ FLOATS = arrays.arrays(np.float32, SHAPES, elements=st.floats(width=32))
 
 
 def noisy(values, seed=0, relative=4e-7):
-    """Return values moved by some last bits, as a run with coarser rounding gives them."""
+    """Return values perturbed in their last bits, like those of a run with coarser rounding."""
     signs = np.random.default_rng(seed).choice([-1.0, 1.0], values.shape)
     return (values.astype(np.float64) * (1 + relative * signs)).astype(values.dtype)
 
@@ -59,7 +59,7 @@ def test_each_element_counts_by_itself():
 
 
 def test_what_rounding_moves_far_may_be_far_off_and_nothing_else():
-    """The difference of great numbers beside small ones of the same size."""
+    """The difference of large numbers next to small numbers of the same size."""
     rng = np.random.default_rng(1)
     great = 1e6 * rng.standard_normal(1000).astype(np.float32)
     clean = rng.standard_normal(200).astype(np.float32)
@@ -190,7 +190,7 @@ def test_numbers_without_dimensions_are_compared_too(wanted):
             said = compare(expected, np.asarray(found, np.float32))
             if expected.ignored is None and (expected.allowance is None or expected.allowance < 1e-3):
                 assert said.ok == (found == wanted or bool(np.isnan(found) and np.isnan(wanted)))
-        for answer in (np.asarray(one, np.float32) for one in SCALARS):
+        for answer in (np.asarray(scalar, np.float32) for scalar in SCALARS):
             blind_spots([expected], {"other": [answer]}, {"slight": [answer]})
     whole = np.asarray(7, np.int32)
     assert compare(rounded(whole, [np.asarray(8, np.int32)]), np.asarray(9, np.int32)).ok
@@ -198,7 +198,7 @@ def test_numbers_without_dimensions_are_compared_too(wanted):
 
 
 def test_what_cancelled_to_nearly_nothing_has_the_noise_of_its_sum():
-    """One of 1,000 sums of a network came to 9e-4, and the one coarser run happened to give it again."""
+    """One of 1,000 sums of a network was 9e-4, and happened not to move in the only coarser run."""
     rng = np.random.default_rng(0)
     values = (1.8 * rng.standard_normal(1000)).astype(np.float32)
     values[np.abs(values) < 2e-3] += 0.1

@@ -109,7 +109,7 @@ def test_the_least_blind_inputs_are_taken_where_none_help():
 def test_what_is_seen_on_any_input_is_checked():
     noise, clean = expect(lambda x: np.sin(np.float32(1e7) * x), X), expect(np.tanh, X)
     problems = [problem([X], both, {}) for both in ([noise, clean], [clean, clean])]
-    agreements = [one.judge([two.values for two in one.expected]) for one in problems]
+    agreements = [checked.judge([result.values for result in checked.expected]) for checked in problems]
     found = validation(problems, agreements, "words")
     assert found.checked and found.inputs == 2
     found = validation(problems[:1], agreements[:1], "words")
@@ -117,8 +117,8 @@ def test_what_is_seen_on_any_input_is_checked():
 
 
 def test_a_failure_says_where():
-    one = problem([X], [expect(np.tanh, X)], {})
-    found = validation([one], [agreement(one.expected, [np.tanh(X) + np.float32(0.1)])], "words")
+    checked = problem([X], [expect(np.tanh, X)], {})
+    found = validation([checked], [agreement(checked.expected, [np.tanh(X) + np.float32(0.1)])], "words")
     assert not found.ok and not found.checked and "100 of 100" in found.detail and found.error > 1
 
 

@@ -30,7 +30,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 @pytest.fixture(scope="package")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A scheduler and two workers for the tests that do them no harm."""
+    """A scheduler and two workers for tests that do not harm them."""
     opened = Site(tmp_path_factory.mktemp("site"))
     try:
         opened.serve()

@@ -1,4 +1,4 @@
-"""Addresses, the sizes of batches, and what is imported for them; no process but a fresh interpreter."""
+"""Addresses, sizes of batches, and the imports that they need, without processes of a farm."""
 
 import importlib.util
 import subprocess
@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from irgym.base.errors import BackendError, FarmError
 from irgym.measure.farm import LocalFarm, open_farm
-from irgym.measure.farm.address import Endpoint, parse_endpoint, parse_listening
 from irgym.measure.farm.batch import BATCH_S, LARGEST, LEAST_S, batch_size
+from irgym.measure.farm.endpoint import Endpoint, parse_endpoint, parse_listening
 from irgym.measure.isolation.protocol import Limits
 
 MALFORMED = [

@@ -1,4 +1,4 @@
-"""Certificates: private files that are made once, and refused where they are not in order."""
+"""Certificates are private files that are made once, and refused if they are not in order."""
 
 import os
 import ssl

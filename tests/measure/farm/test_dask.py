@@ -1,4 +1,4 @@
-"""Calls on two real workers; nothing is wrong but the candidates."""
+"""Calls on two real workers, where only candidates fail."""
 
 import os
 import signal
@@ -36,7 +36,7 @@ SEEN = {
     "fail": lambda n, reply: isinstance(reply, Raised) and str(n) in reply.message,
     "leave": lambda n, reply: isinstance(reply, Crashed) and f"status {n}" in reply.detail,
 }
-"""How to tell that a reply is that of the n-th call."""
+"""Predicates that a reply belongs to the n-th call."""
 ARGUMENT = {"nap": lambda n: n / 1000, "fail": str}
 NAMES = st.sampled_from(["double"] * 12 + ["nap", "blob", "fail", "leave"])
 
@@ -153,10 +153,10 @@ def test_a_bench_on_a_farm_fills_the_cache(shared, tmp_path: Path, monkeypatch: 
     jobs.append(Job(planted("leave", 1), "p://1", "crash", "1", target=""))
     with MeasuringBench(limits=LIMITS, farm=shared.endpoint.address) as bench:
         found = bench.evaluator.evaluate(jobs)
-        assert [one.cost for one in found[:-1]] == [float(n) for n in range(1, 9)]
+        assert [measurement.cost for measurement in found[:-1]] == [float(n) for n in range(1, 9)]
         assert found[-1].outcome is Outcome.CRASH
         assert bench.call(planted("double", 21)) == 42 and bench.peak_gflops > 0.1
     with MeasuringBench(limits=LIMITS) as bench:  # the workers are on this machine
-        assert all(one.cached for one in bench.evaluator.evaluate(jobs))
+        assert all(measurement.cached for measurement in bench.evaluator.evaluate(jobs))
     with CostCache(tmp_path / "costs.sqlite") as cache:
         assert cache.stats().rows == 9

@@ -37,7 +37,7 @@ class Run(threading.Thread):
 
 
 def noted(folder: Path, count: int, seconds: float, planted):
-    """Return calls that note in a file that they ran."""
+    """Return calls that record their run in a file."""
     return [planted("nap_and_note", str(folder / "ran"), n, seconds) for n in range(count)]
 
 
@@ -59,7 +59,7 @@ def test_a_worker_killed_while_measuring(site: Site, planted):
         assert set(ran(site.folder)) == set(range(30))
         psutil.wait_procs(children, timeout=5)
         assert not any(child.is_running() for child in children)
-        # One comes while the next run is under way, and the other is asked to leave.
+        # During the next run, a worker joins and another is told to leave.
         run = Run(farm, noted(site.folder, 60, 0.05, planted))
         site.workers("carl")
         first.send_signal(signal.SIGTERM)
@@ -127,7 +127,7 @@ def test_a_farm_without_workers_and_an_interrupted_worker(site: Site, planted):
 
 
 def pids(site: Site) -> list[int]:
-    """Return the processes of a candidate that hangs: its own, and one that it started."""
+    """Return the processes of a candidate that hangs: the child, and one that it started."""
     file = site.folder / "pids"
     return [int(pid) for pid in file.read_text().split()] if file.exists() else []
 
@@ -146,7 +146,7 @@ def test_other_machines_and_names(site: Site, planted):
         refused(site, site.start("worker", site.endpoint.address, "--name", "anna"), "another --name")
         foreign = site.start("worker", site.endpoint.address, program=FOREIGN_MACHINE)
         refused(site, foreign, "Abacus 3000", "must not be mixed")
-        # One that slips in all the same gets nothing to do.
+        # A worker of another kind that joins nevertheless gets no calls.
         told(site.start("worker", site.endpoint.address, "--name", "eve", program=INTRUDER), "works for")
         assert farm.run([planted("double", n) for n in range(40)]) == [Returned(2 * n) for n in range(40)]
         assert farm.workers == 1
@@ -165,7 +165,7 @@ def test_nothing_to_join_and_nothing_to_listen_on(site: Site, shared: Site):
 
 
 def refused(site: Site, process: subprocess.Popen[str], *words: str) -> None:
-    """The process that was started last ends with one sentence that has these words."""
+    """Check that the last process ends with one sentence that has the given words."""
     assert process.wait(120) == 2
     errors = sorted(site.folder.glob("*.err"))[-1].read_text()
     assert errors.startswith("irgym: ") and errors.count("\n") == 1, errors

@@ -57,10 +57,10 @@ def test_one_worker_is_pinned_and_several_are_not(planted):
 
 
 def test_costs_of_other_numbers_of_threads_are_kept_apart():
-    one, two = (LocalFarm(limits=Limits(threads=count, core=timing_core())) for count in (1, 2))
-    with one, two:
-        assert one.conditions != two.conditions
-        assert "1 thread on core " in one.machine and "2 threads on core" in two.machine
+    single, double = (LocalFarm(limits=Limits(threads=count, core=timing_core())) for count in (1, 2))
+    with single, double:
+        assert single.conditions != double.conditions
+        assert "1 thread on core " in single.machine and "2 threads on core" in double.machine
 
 
 def test_few_calls_are_shared_by_all_workers(planted):

@@ -1,4 +1,4 @@
-"""What is read from a scheduler's words about its workers."""
+"""Workers as read from a scheduler's identity."""
 
 import asyncio
 import socket
@@ -12,8 +12,8 @@ import pytest
 pytest.importorskip("distributed")
 
 from irgym.base.errors import FarmError
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.farm.members import (
     TAG,
     Activity,

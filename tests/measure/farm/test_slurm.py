@@ -100,7 +100,7 @@ def test_jobs_work_and_end_with_the_farm(tmp_path: Path, monkeypatch: pytest.Mon
         assert certificate.stat().st_mode & 0o777 == 0o600
         assert all(folder.stat().st_mode & 0o777 == 0o700 for folder in certificate.parents[:2])
         ours = psutil.Process().net_connections("inet")
-        listening = [one.laddr.ip for one in ours if one.status == psutil.CONN_LISTEN]
+        listening = [connection.laddr.ip for connection in ours if connection.status == psutil.CONN_LISTEN]
         assert listening == [get_ip()], "one port, in one network"
     assert not list((tmp_path / "config").rglob("*.pem"))
     assert "works for" in (tmp_path / "out").read_text()

@@ -1,4 +1,4 @@
-"""Who is heard on a farm: those who hold its certificate, and nobody else.
+"""A farm listens only to holders of its certificate.
 
 Each attack is tried on a farm without TLS too, where it works, so that it is known to be one.
 """
@@ -23,14 +23,14 @@ from farm_site import Site, free_port, told, wait_until
 from irgym.base.errors import FarmError
 from irgym.cli.main import main
 from irgym.measure.farm import members
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import make_certificate
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.isolation.protocol import Limits, Returned
 
 
 class Evil:
-    """What writes a file where it is unpickled."""
+    """An object that writes a file when it is unpickled."""
 
     def __init__(self, file: Path):
         self.file = file
@@ -47,7 +47,7 @@ def evil_words(file: Path) -> bytes:
 
 
 def stranger(certificate: Path | None, purpose: int) -> ssl.SSLContext:
-    """Return TLS for somebody who believes everybody and may have a certificate."""
+    """Return TLS settings that trust anyone, optionally with a certificate."""
     context = ssl.SSLContext(purpose)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     if certificate is not None:
@@ -65,7 +65,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    """A scheduler and a worker that believe whoever reaches them, in the network of this machine."""
+    """A scheduler and a worker that trust anyone, on this machine's network."""
     opened = Site(tmp_path_factory.mktemp("bare"))
     opened.endpoint = Endpoint(get_ip(), free_port(), None)
     try:
@@ -77,13 +77,13 @@ def bare(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
 
 
 def listening(process: subprocess.Popen[str]) -> list[tuple[str, int]]:
-    """Return where a process and its children listen."""
+    """Return the addresses on which a process and its children listen."""
     family = [psutil.Process(process.pid), *psutil.Process(process.pid).children(recursive=True)]
-    ports = [one for member in family for one in member.net_connections("inet")]
+    ports = [port for member in family for port in member.net_connections("inet")]
     return [
-        tuple(one.laddr)
-        for one in ports
-        if one.status == psutil.CONN_LISTEN or one.type != socket.SOCK_STREAM
+        tuple(port.laddr)
+        for port in ports
+        if port.status == psutil.CONN_LISTEN or port.type != socket.SOCK_STREAM
     ]
 
 
@@ -104,7 +104,7 @@ def test_there_are_no_web_pages(shared: Site, bare: Site):
 
 
 def everything(connection: socket.socket) -> bytes:
-    """Return what somebody says before closing the connection."""
+    """Return the data that a peer sends before closing the connection."""
     words = b""
     with suppress(ConnectionError, ssl.SSLError):
         while more := connection.recv(1 << 16):
@@ -136,7 +136,7 @@ def test_who_has_not_the_certificate_gets_nothing_and_runs_nothing(
 
 
 class Impostor:
-    """A server that answers whoever asks with a pickle that writes a file."""
+    """A server that answers any peer with a pickle that writes a file."""
 
     def __init__(self, file: Path, tls: ssl.SSLContext | None, port: int = 0):
         self._words, self._tls = evil_words(file), tls
@@ -218,7 +218,7 @@ def test_what_listens_and_is_no_scheduler_is_one_sentence(words: bytes, monkeypa
 
 
 def greeted(server: socket.socket, words: bytes, connections: list[socket.socket]) -> None:
-    """Say some words to all who connect, and keep the connections open."""
+    """Send some bytes to all peers, and keep the connections open."""
     with suppress(OSError):  # the server was closed
         while True:
             connection, _ = server.accept()

@@ -33,7 +33,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 
 def running(pid):
-    """Whether a process exists and is more than a zombie."""
+    """Say whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -100,7 +100,7 @@ def test_a_native_hang_is_killed_and_the_rest_goes_on(child, planted, name):
 
 
 def test_the_clock_of_a_call_starts_when_it_runs(child, planted):
-    # Together they take longer than the limit, each alone does not.
+    # Together they exceed the limit, but none alone.
     assert list(child.stream(planted("nap", 0.1) for _ in range(6))) == [Returned(0.1)] * 6
 
 

@@ -15,7 +15,7 @@ class World:
         monkeypatch.setattr(watch, "_stopped", lambda pid: self.stopped)
 
     def until_late(self, watch, share, longest=1000.0):
-        """Return when a process that computes that share of the time is late, and whether for certain."""
+        """Return when a process with the given share of the processor is late, and whether certainly."""
         begin = self.now
         while self.now < begin + longest:
             self.now += watch.wait_s

@@ -1,4 +1,4 @@
-"""Files of torch.export, good and hostile: `fuzz/hostile_files.py` opens the same by the command line."""
+"""Files of torch.export, valid and hostile; `fuzz/hostile_files.py` opens the same by the command line."""
 
 import json
 import zipfile
@@ -15,7 +15,7 @@ from irgym.measure.pt2.refusal import Refused
 from irgym.measure.pt2.text import checked_expression, checked_name, checked_text
 
 ELSEWHERE = {"guard_runs_code", "size_tower", "zeros_2_34", "zip_bomb", "pickle_beside_mlir"}
-"""Archives that load, that only a child can open, that have gigabytes, or that another door opens."""
+"""Archives that load, that need a child, that have gigabytes, or that other code opens."""
 
 
 class Choosing(torch.nn.Module):

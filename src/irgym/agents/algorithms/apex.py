@@ -24,8 +24,9 @@ from irgym.agents.learner import Statistics
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
 from irgym.core.cost import Call
-from irgym.measure.evaluators import Measured, error_of, failure_of
+from irgym.measure.evaluators import Measured
 from irgym.measure.isolation.protocol import Raised, Reply, Returned
+from irgym.measure.replies import error_of, failure_of
 
 FEWEST = 8
 """Actors where none are asked for, at least: with fewer, their epsilons hardly differ."""

@@ -23,7 +23,8 @@ from irgym.core.actions import BoolArray
 from irgym.core.cost import Call, Job, Measurement
 from irgym.core.reward import Reward
 from irgym.core.task import Task
-from irgym.measure.evaluators import Identity, Inline, identity_of, resolve, summed
+from irgym.measure.evaluators import Identity, Inline, identity_of, summed
+from irgym.measure.isolation.protocol import resolve
 from irgym.measure.machine import restart_clock
 from irgym.networks.encoders import Batch
 from irgym.networks.q_network import QNetwork

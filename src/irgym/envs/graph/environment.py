@@ -165,7 +165,7 @@ class GraphEnvironment(Environment):
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
     ) -> Validation:
         """Compare a function with the module that it stands for; see `Environment.compare_called`."""
-        from irgym.measure.torch_calls import compare
+        from irgym.measure.callables.torch_comparison import compare
 
         return compare(cast(Any, program), inputs, function, seed)
 

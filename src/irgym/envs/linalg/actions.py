@@ -1,7 +1,7 @@
-"""The actions: transformations of the operation at hand, and going on to the one before it.
+"""The actions: transformations of the current operation, and `next`, which moves on to the one before it.
 
-Operations are taken from the last consumer back to the first producer, as in MLIR RL (arXiv 2409.11068). Its
-two ways to write an interchange are here: level pointers, and enumerated candidates.
+Operations are visited from the last consumer back to the first producer, as in MLIR RL (arXiv 2409.11068).
+Interchanges have the two encodings of that paper: level pointers and enumerated candidates.
 """
 
 from functools import cache
@@ -14,13 +14,13 @@ LOOPS = 12
 """Greatest number of loops of an operation that can be scheduled."""
 
 SIZES = (0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 24, 28, 32, 48, 56, 64, 96, 128, 256)
-"""Tile sizes; 0 leaves a loop whole. Those of MLIR RL, and the small divisors of image sizes."""
+"""Tile sizes, of which 0 leaves a loop untiled: those of MLIR RL, and small divisors of image sizes."""
 
 LANES = (0, 1)
-"""What the lanes of a product's vectors run along: 0 the result's last dimension, 1 the one before it."""
+"""Dimensions that vector lanes of a product run along: 0 the result's last dimension, 1 the one before it."""
 
 SWAPPED = tuple((outer, inner) for outer in range(LOOPS) for inner in range(outer + 1, min(outer + 4, LOOPS)))
-"""Pairs of loops at a distance of at most 3: 3 N - 6 of N loops, where there are three or more."""
+"""Pairs of loops at a distance of at most 3: 3 N - 6 pairs for N loops, N at least 3."""
 
 INPUTS = (0, 1)
 """The inputs of a product that can be packed."""
@@ -29,20 +29,20 @@ NEXT, TILE, TILE_PARALLEL, FUSE, INTERCHANGE, IMG2COL, VECTORISE, PACK = range(8
 
 
 class Interchange(Protocol):
-    """A way to write the order of an operation's loops, in actions with one parameter.
+    """An encoding of the order of an operation's loops, by actions with one parameter.
 
-    The loops placed are those whose place is known, the outermost first; once all are, they are the order.
+    `placed` holds the loops placed so far, the outermost first; once it holds all loops, it is the order.
 
     Attributes:
         kind: The kind of action.
-        whole: Whether one interchange reaches every order, so that another one after it is of no use.
+        whole: Whether one interchange reaches every order, so that a second one in a row is useless.
     """
 
     kind: ClassVar[ActionKind]
     whole: ClassVar[bool]
 
     def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
-        """Return which values of the parameter may be chosen next, for an operation of so many loops."""
+        """Return the mask of the parameter's values, for an operation with `loops` loops."""
         ...
 
     def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
@@ -51,30 +51,30 @@ class Interchange(Protocol):
 
 
 class LevelPointers:
-    """Loop after loop, the outermost first; the last one places itself."""
+    """One loop at a time, the outermost first; the last loop takes the remaining place."""
 
     kind: ClassVar[ActionKind] = ActionKind("interchange", (tuple(range(LOOPS)),))
     whole: ClassVar[bool] = True
 
     def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
-        """Allow the loops that have no place yet."""
+        """Allow the loops that are not placed yet."""
         return [loop < loops and loop not in placed for loop in range(LOOPS)]
 
     def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
-        """Put the loop chosen within those placed."""
+        """Place the chosen loop inside the loops placed so far."""
         placed = (*placed, choice)
         left = [loop for loop in range(loops) if loop not in placed]
         return (*placed, *left) if len(left) == 1 else placed
 
 
 class Swaps:
-    """One of the enumerated candidates at once: two loops, at most three apart, change places."""
+    """One of the enumerated candidates: two loops, at most three apart, change places."""
 
     kind: ClassVar[ActionKind] = ActionKind("swap", (tuple(f"{outer}-{inner}" for outer, inner in SWAPPED),))
     whole: ClassVar[bool] = False
 
     def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
-        """Allow the pairs of loops that are there."""
+        """Allow the pairs of loops that the operation has."""
         return [not placed and inner < loops for _, inner in SWAPPED]
 
     def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
@@ -86,11 +86,11 @@ class Swaps:
 
 
 INTERCHANGES: dict[str, Interchange] = {way.kind.name: way for way in (LevelPointers(), Swaps())}
-"""The ways to write an interchange, by the name of their actions."""
+"""The encodings of an interchange, by the names of their actions."""
 
 
 def space_with(interchange: str) -> ActionSpace:
-    """Return all actions, interchanges written in one of the ways."""
+    """Return the action space with one of `INTERCHANGES`."""
     return ActionSpace(
         (
             ActionKind("next", ends="turn"),

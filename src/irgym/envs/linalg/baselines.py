@@ -22,7 +22,7 @@ Arrays = Sequence[NDArray[Any]]
 
 
 def numpy_baseline(source: Source, inputs: Arrays, threads: int) -> PreparedBaseline:
-    """Return numpy's own way to compute an operator, its products on the process's threads.
+    """Return numpy's function for an operator; products use the process's threads.
 
     Raises:
         IrgymError: numpy has no function for it.
@@ -44,12 +44,12 @@ def numpy_baseline(source: Source, inputs: Arrays, threads: int) -> PreparedBase
 
 
 def torch_baseline(source: Source, inputs: Arrays, threads: int) -> PreparedBaseline:
-    """Return torch's own operator or module, on so many threads, no gradients."""
+    """Return torch's operator or module on `threads` threads, without gradients."""
     return _torch_baseline(source, inputs, threads, compiled=False)
 
 
 def compiled_baseline(source: Source, inputs: Arrays, threads: int) -> PreparedBaseline:
-    """Return the same through `torch.compile`."""
+    """Return torch's operator or module through `torch.compile`."""
     return _torch_baseline(source, inputs, threads, compiled=True)
 
 
@@ -93,10 +93,10 @@ def _torch_baseline(source: Source, inputs: Arrays, threads: int, *, compiled: b
 
 
 def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
-    """Return what computes a program from its arguments.
+    """Return the torch function that computes a program from its arguments.
 
     Raises:
-        IrgymError: torch has no one function for it.
+        IrgymError: torch has no single function for it.
     """
     origin = source.origin
     if isinstance(origin, Operator):
@@ -144,9 +144,9 @@ def _torch_function(torch: Any, source: Source) -> Callable[..., Any]:
 
 
 def _exported(path: Path) -> Callable[..., Any]:
-    """Return what computes the first result of a module that `from_torch` imported, given weights and inputs.
+    """Return a function of weights and inputs for the first result of a module that `from_torch` imported.
 
-    It calls the operators that the module calls, one after the other, without what torch checks around them.
+    It calls the module's operators one after the other, without the checks that torch puts around them.
     """
     if not path.stat().st_size:
         raise BaselineError("torch could not save the module, so that it cannot be timed: leave it out")
@@ -158,16 +158,16 @@ def _exported(path: Path) -> Callable[..., Any]:
     if not files[WEIGHTS]:
         raise BaselineError(f"{path} was not written by irgym: import the module again")
     order: dict[str, int] = {name: place for place, name in enumerate(json.loads(files[WEIGHTS]))}
-    own = {**program.state_dict, **program.constants}
+    state = {**program.state_dict, **program.constants}
     specs = program.graph_signature.input_specs
     inputs = iter(range(len(order), len(order) + len(specs)))
-    # Which argument is passed at each place, or the value of one that a program has inside or does not need.
+    # For each place the argument passed there, or the value where the program holds or does not need it.
     passed: list[tuple[int | None, Any]] = []
     for spec in specs:
         if spec.target in order:
             passed.append((order[spec.target], None))
         else:
-            passed.append((None, own[spec.target]) if spec.target in own else (next(inputs), None))
+            passed.append((None, state[spec.target]) if spec.target in state else (next(inputs), None))
     run = program.graph_module
 
     def compute(*arguments: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What `irgym` commands and Gymnasium reach by the names `linalg` and `linalg-swaps`."""
+"""The environments `linalg` and `linalg-swaps`."""
 
 import sys
 import weakref
@@ -42,17 +42,24 @@ from irgym.measure.machine import core_count, threads_text, timing_core
 from irgym.measure.target import target_of
 from irgym.measure.variables import SLEEPING
 
+SCHEME = "linalg"
+"""Scheme of the URIs of programs, in both environments."""
+
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
-"""What compiling and running a candidate may take; MLIR does not end on some of them."""
+"""Limits of compiling and running a candidate; on some candidates MLIR does not terminate."""
 
 
 class LinalgEnvironment(Environment):
     """Schedules of linalg operations on tensors.
 
-    Programs that were not read before are read in a child process, which ends with this process.
+    Programs are read in a child process, which ends with this process.
+
+    Args:
+        swaps: Write an interchange as one of the enumerated swaps of two loops (`linalg-swaps`) instead of
+            level pointers (`linalg`). Files and modules belong to `linalg`, and so do the shipped policies.
     """
 
-    name = "linalg"
+    name = SCHEME
     summary = "tile, fuse, interchange, vectorise linalg operations (MLIR RL, arXiv 2409.11068); cost: time"
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
@@ -72,13 +79,22 @@ class LinalgEnvironment(Environment):
     accepts = "a torch module with its inputs"
     space = actions.SPACE
 
-    def __init__(self) -> None:
+    def __init__(self, swaps: bool = False) -> None:
+        self._swaps = swaps
+        if swaps:
+            self.name = "linalg-swaps"
+            self.summary = "linalg with an interchange as one of enumerated swaps, as in MLIR RL; cost: time"
+            self.space = actions.SWAP_SPACE
+            self.default_methods = tuple(
+                method for method in self.default_methods if not method.endswith(":default")
+            )
+            self.accepts = ""
         self._sources: Sources | None = None
         self._reader = Reader(LIMITS)  # its process starts when something is read
         weakref.finalize(self, self._reader.close)
 
     def backends(self) -> list[BackendStatus]:
-        """Return whether torch-mlir's MLIR is here, and whether an OpenMP runtime is."""
+        """Return the status of torch-mlir's MLIR and of the OpenMP runtime."""
         cores = core_count()
         many = f"parallel loops run on {threads_text(cores)}, on N with {OPENMP}:N"
         return [
@@ -93,7 +109,7 @@ class LinalgEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> LinalgTask:
-        """Return the task of a `linalg:` URI.
+        """Return the task of a `linalg:` or `linalg-swaps:` URI.
 
         Raises:
             ProgramError: The URI or the file is malformed.
@@ -103,7 +119,7 @@ class LinalgEnvironment(Environment):
         """
         threads = threads_of(backend)
         made_for = target_of(target)
-        source = parse_uri(uri)
+        source = parse_uri(renamed(uri, self.name, SCHEME))
         toolchain_with(threads)
         if self._sources is None:
             self._sources = Sources()
@@ -120,10 +136,14 @@ class LinalgEnvironment(Environment):
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of linalg operations, or of a torch module, which is imported.
 
+        `linalg-swaps` returns None: its programs are given by URI.
+
         Raises:
             ProgramError: The module comes without inputs, or cannot be imported.
             BackendError: torch-mlir is missing.
         """
+        if self._swaps:
+            return None
         if isinstance(program, Path):
             return (
                 f"linalg:{program}"
@@ -135,19 +155,19 @@ class LinalgEnvironment(Environment):
             return None
         if not inputs:
             raise ProgramError(
-                f"{type(program).__name__} comes without inputs: give those that it is called with"
+                f"{type(program).__name__} comes without inputs: give the inputs that it is called with"
             )
         return from_torch(program, *inputs)
 
     def in_place_of(
         self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
     ) -> Callable[..., Any]:
-        """Return what computes a module's program in this process, on its weights as they were.
+        """Return a callable that computes a module's program in this process, with the weights it had.
 
         Raises:
             BackendError: There is no linker.
         """
-        from irgym.measure.torch_modules import InPlace
+        from irgym.measure.callables.torch_modules import InPlace
 
         assert isinstance(task, LinalgTask)
         return InPlace(cast(Any, program), inputs, Compiled(task, state, weights_of(task.uri)))
@@ -155,8 +175,8 @@ class LinalgEnvironment(Environment):
     def compare_called(
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
     ) -> Validation:
-        """Compare a function with the module that it stands for; see `Environment.compare_called`."""
-        from irgym.measure.torch_calls import compare
+        """Compare a function with the module that it replaces; see `Environment.compare_called`."""
+        from irgym.measure.callables.torch_comparison import compare
 
         return compare(cast(Any, program), inputs, function, seed)
 
@@ -170,10 +190,10 @@ class LinalgEnvironment(Environment):
 
     def family(self, uri: str) -> str:
         """Return the operator or network of a program."""
-        return parse_uri(uri).family
+        return parse_uri(renamed(uri, self.name, SCHEME)).family
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start a child process on as many pinned cores as the back end has threads, or what a farm has.
+        """Start a child process pinned to one core for each thread of the back end, or use a farm's workers.
 
         Raises:
             BackendError: There is no such back end.
@@ -197,19 +217,23 @@ class LinalgEnvironment(Environment):
         ]
 
     def recipes(self) -> Mapping[str, Recipe]:
-        """Return how to train without a teacher, in eight minutes on two cores."""
+        """Return the recipe for training without a teacher: eight minutes on two cores."""
         actions = {"encoder": "mlp", "actions": "autoregressive", "normalise_observations": True}
         return {"scratch": from_scratch(iterations=30, screen=0.08, **actions)}
 
     def policies(self) -> Mapping[str, Path]:
-        """Return the trained policies that ship."""
-        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
+        """Return the shipped policies, which were trained on the actions of `linalg`."""
+        return (
+            {}
+            if self._swaps
+            else policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
+        )
 
 
 def _divided(
     reader: Reader, text: str, program: Program, uri: str, make: Callable[..., LinalgTask]
 ) -> list[LinalgTask]:
-    """Return the task of each operation that has a turn, equal ones once made."""
+    """Return the task of each operation with a turn; equal operations share one task."""
     parts = reader.parts(text, program.turns, uri)
     places = dict(zip(reversed(parts), reversed(program.turns), strict=True))
     tasks = {part: make(f"{uri}#{place}", *reader.described(part, uri)) for part, place in places.items()}
@@ -217,63 +241,21 @@ def _divided(
 
 
 def _status(name: str, threads: int | None, parallel: str) -> BackendStatus:
-    """Return whether a back end runs here, and how parallel loops run on it."""
+    """Return the status of a back end, and how parallel loops run on it."""
     try:
         return BackendStatus(name, True, f"{toolchain_with(threads)}; {parallel}")
     except BackendError as error:
         return BackendStatus(name, False, str(error).partition(":")[0], INSTALL)
 
 
-class SwapsEnvironment(LinalgEnvironment):
-    """The same programs, on which an interchange is a swap of two loops, out of an enumeration of all."""
-
-    name = "linalg-swaps"
-    summary = "linalg with an interchange as one of enumerated swaps, as in MLIR RL; cost: time"
-    space = actions.SWAP_SPACE
-    default_methods = tuple(
-        method for method in LinalgEnvironment.default_methods if not method.endswith(":default")
-    )
-    accepts = ""
-
-    def task(
-        self,
-        uri: str,
-        backend: str | None = None,
-        target: Target | str | None = None,
-        objective: str | None = None,
-    ) -> LinalgTask:
-        """Return the task of a `linalg:` URI, which may begin with `linalg-swaps:` instead.
-
-        Raises:
-            ProgramError: The URI or the file is malformed.
-            BackendError: torch-mlir is missing, there is no such back end or target, or this processor does
-                not run the target's code.
-            IrgymError: There is no such objective.
-        """
-        return super().task(renamed(uri, self.name, "linalg"), backend, target, objective)
-
-    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
-        """Return None: files and modules are programs of `linalg` unless a URI says otherwise."""
-        del program, inputs
-        return None
-
-    def family(self, uri: str) -> str:
-        """Return the operator or network of a program."""
-        return super().family(renamed(uri, self.name, "linalg"))
-
-    def policies(self) -> Mapping[str, Path]:
-        """Return none: those that ship have learnt the actions of `linalg`."""
-        return {}
-
-
 DEFAULT_POLICY = "operators"
 """The shipped policy that `--policy default` means."""
 
 POLICIES_OF_TARGETS = {"x86-64-v3": "operators-x86-64-v3"}
-"""What `--policy default` means on these targets instead."""
+"""The shipped policies that `--policy default` means on other targets."""
 
 LINALG = LinalgEnvironment()
 """The environment with level pointers."""
 
-LINALG_SWAPS = SwapsEnvironment()
-"""The one with enumerated swaps."""
+LINALG_SWAPS = LinalgEnvironment(swaps=True)
+"""The environment with enumerated swaps."""

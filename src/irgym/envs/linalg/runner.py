@@ -1,4 +1,4 @@
-"""What runs in the child: compile a scheduled program, check its results, time it."""
+"""Calls that run in the child process: compile a scheduled program, check its results, time it."""
 
 import math
 import time
@@ -29,18 +29,18 @@ from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
 
 KEPT = 10
-"""Compiled programs that a process keeps: the finalists of a search are measured several times."""
+"""Number of compiled programs that a process keeps: the finalists of a search are measured several times."""
 
 
 @lru_cache(maxsize=KEPT)
 def _compiled(text: str, script: str, target: Target, threads: int | None) -> tuple[Executable, float]:
-    """Compile a scheduled program, or return what was compiled of it; and the seconds that it took.
+    """Return a scheduled program compiled, cached, and the seconds that compiling took.
 
     Raises:
         CompileError: MLIR or LLVM refuses it.
         BackendError: The processor lacks the target's instructions.
     """
-    # On another machine than the run's, this processor may lack what the target needs.
+    # A farm's worker may lack the target's instructions.
     require(target)
     started = time.perf_counter()
     with mlir():
@@ -56,12 +56,12 @@ def measure(
     Args:
         text: The program, its operations numbered.
         script: The schedule as a transform module; empty for none.
-        target: What to make code for.
-        timing: How to time it.
-        threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
+        target: Target of the code.
+        timing: The timing protocol.
+        threads: Threads of parallel loops, by OpenMP; None makes them sequential.
 
     Returns:
-        Samples in nanoseconds, or the outcome of what failed: MLIR refuses it, or its result is wrong.
+        Samples in nanoseconds, or the failure: MLIR refuses the schedule, or a result is wrong.
 
     Raises:
         BackendError: There are fewer cores than threads, no OpenMP, or the processor lacks the target's
@@ -77,7 +77,7 @@ def measure(
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     executable = unbound.on(buffers.all)
     buffers.blank()
-    # Timed first: a slow candidate then runs once in all, and a result that adds up from run to run shows.
+    # Timed before checked: a slow candidate runs only once, and results that accumulate over runs show.
     samples = sample(executable.run, timing)
     wrong = verdict(checked, buffers)
     if wrong:
@@ -88,32 +88,32 @@ def measure(
 def validate(
     text: str, script: str, target: Target, inputs: int, seed: int, threads: int | None = None
 ) -> Validation:
-    """Compare a scheduled program with the program as written, on several inputs.
+    """Compare a scheduled program with the original program, on several inputs.
 
     Args:
         text: The program, its operations numbered.
         script: The schedule; empty for none.
-        target: What to make code for.
-        inputs: How many; see `problems` in `checking`.
-        seed: Seed of the first of them.
+        target: Target of the code.
+        inputs: Number of inputs; see `irgym.envs.linalg.checking.prepared.problems`.
+        seed: Seed of the first inputs.
         threads: Threads of parallel loops; None makes them sequential.
 
     Raises:
         IrgymError: MLIR refuses it.
     """
     tried = problems(text, inputs, seed)
-    said: list[Agreement] = []
+    agreements: list[Agreement] = []
     restart_clock()
     unbound, _ = _compiled(text, script, target, threads)
-    for one in tried:
+    for checked in tried:
         restart_clock()
-        buffers = buffers_of(one)
+        buffers = buffers_of(checked)
         unbound.on(buffers.all).run(1)
         fault = buffers.faults()
-        said.append(Agreement(math.inf, fault) if fault else one.judge(buffers.results))
-        if not said[-1].ok:
+        agreements.append(Agreement(math.inf, fault) if fault else checked.judge(buffers.results))
+        if not agreements[-1].ok:
             break
-    return validation(tried, said, ALLOWED)
+    return validation(tried, agreements, ALLOWED)
 
 
 def written(text: str, script: str, form: str, target: Target, threads: int | None = None) -> str:
@@ -123,8 +123,8 @@ def written(text: str, script: str, form: str, target: Target, threads: int | No
         text: The program, its operations numbered.
         script: The schedule; empty for none.
         form: `mlir` for the program after the schedule, `llvm` for its LLVM code.
-        target: What LLVM's code is for; code for this machine's own level names none.
-        threads: Threads of the LLVM code's parallel loops; None makes them sequential.
+        target: Target of the LLVM code; code for this machine's level names no target.
+        threads: Threads of parallel loops in the LLVM code; None makes them sequential.
 
     Raises:
         IrgymError: MLIR refuses the schedule.
@@ -146,11 +146,11 @@ def compare(
     rounds: int,
     threads: int | None = None,
 ) -> Versus:
-    """Check a baseline's result, and time it and a scheduled program in turn, on the same inputs.
+    """Check a baseline's result, and time the baseline and a scheduled program in turn on the same inputs.
 
     Raises:
-        IrgymError: The baseline is not installed, cannot compute the program, or its result differs, or that
-            of the schedule; or there are fewer cores than threads, or no OpenMP.
+        IrgymError: The baseline is not installed or cannot compute the program, its result or the schedule's
+            is wrong, there are fewer cores than threads, or OpenMP is missing.
     """
     if threads:
         require_cores(threads)
@@ -159,9 +159,9 @@ def compare(
     restart_clock()
     theirs.run(1)
     wanted = checked.expected[:1]
-    said = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
-    if not said.ok:
-        raise IrgymError(f"{baseline} gives another result for {uri} ({said.detail}): leave it out")
+    compared = agreement(wanted, [theirs.result().reshape(wanted[0].values.shape)])
+    if not compared.ok:
+        raise IrgymError(f"{baseline} gives another result for {uri} ({compared.detail}): leave it out")
     restart_clock()
     ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()

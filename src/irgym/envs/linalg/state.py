@@ -1,4 +1,4 @@
-"""The states of a schedule under way."""
+"""States of an episode: the operations as scheduled so far, and whose turn it is."""
 
 from dataclasses import dataclass
 
@@ -7,15 +7,15 @@ from irgym.envs.linalg.scheduling.transformations import Scheduled
 
 @dataclass(frozen=True)
 class LinalgState:
-    """The operations and what was done to them.
+    """The operations and the transformations applied to them.
 
     Attributes:
         operations: All operations, in the program's order.
-        turn: Place in `Transitions.order` of the operation at hand; past its end when all had their turn.
-        placed: Loops that an interchange under way has placed, the outermost first.
-        spent: Actions taken on the operation at hand, those without effect included.
-        barred: Kinds of actions that would lead nowhere: those that had no effect since the last change, and
-            an interchange after another.
+        turn: Place of the current operation in `Transitions.order`; past the end in a terminal state.
+        placed: Loops placed by an unfinished interchange, the outermost first.
+        spent: Actions taken on the current operation, ineffective ones included.
+        barred: Kinds of actions that are masked as useless: those without effect since the last change, and
+            a second interchange in a row.
     """
 
     operations: tuple[Scheduled, ...]

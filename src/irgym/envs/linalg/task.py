@@ -1,4 +1,4 @@
-"""The task: a program's operations, scheduled one after the other, the last first."""
+"""The task: schedule a program's operations one after the other, starting with the last."""
 
 import hashlib
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -34,17 +34,17 @@ VERSUS_ROUNDS = 15
 
 
 class LinalgTask(Transitions, Task[LinalgState]):
-    """Scheduling one program, compiled by MLIR and LLVM and timed.
+    """The schedules of one program, compiled by MLIR and LLVM and timed.
 
     Args:
         uri: Canonical URI of the program.
-        text: Its MLIR, the operations numbered.
-        program: What it is made of.
-        target: What its code is made for.
-        threads: Threads that parallel loops run on, by OpenMP; None makes them sequential.
-        space: The actions: one of those that `actions.space_with` returns.
-        divide: Returns the task of each operation that has a turn, in the program's order, equal ones once
-            made; None where that is not known.
+        text: MLIR of the program, its operations numbered.
+        program: Description of the program.
+        target: Target of the code.
+        threads: Threads of parallel loops, by OpenMP; None makes them sequential.
+        space: The action space, from `actions.space_with`.
+        divide: Returns the task of each operation with a turn, in the program's order; equal operations share
+            one task. None where the program cannot be divided.
     """
 
     forms = FORMS
@@ -73,40 +73,40 @@ class LinalgTask(Transitions, Task[LinalgState]):
 
     @property
     def target(self) -> Target:
-        """What the code is made for."""
+        """Target of the code."""
         return self._target
 
     def identity(self, state: LinalgState) -> Hashable:
-        """Return what was done to the operations and which is at hand, without what it took to get there."""
+        """Return the scheduled operations and the current one, without the number of actions taken."""
         return state.operations, state.turn, state.placed
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
-        """Return a random schedule of tiles for registers and caches, and of vectors."""
+        """Return a random schedule that tiles for registers and caches, and vectorises."""
         return sketch(self, self.target, rng)
 
     def parts(self) -> Sequence[Task[LinalgState]]:
-        """Return the operations as programs of their own; none where only one has a turn."""
+        """Return a task for each operation with a turn; none where there is only one such operation."""
         return () if self._divide is None or len(self.order) < 2 else self._divide()
 
     def joined(self, schedules: Sequence[Schedule]) -> Schedule:
-        """Return the schedule that does to each operation what its own schedule does."""
+        """Return the schedule of the whole program that applies each part's schedule to its operation."""
         turn = Action(actions.NEXT)
-        alone = [[action for action in one.actions if action != turn] for one in schedules]
-        return Schedule(tuple(action for one in reversed(alone) for action in (*one, turn)))
+        alone = [[action for action in schedule.actions if action != turn] for schedule in schedules]
+        return Schedule(tuple(action for steps in reversed(alone) for action in (*steps, turn)))
 
     def cost_features(self, state: LinalgState) -> NDArray[np.float64]:
-        """Return what `cost_features` makes of the operations as they are now, shape [COST_FEATURES]."""
+        """Return the features of a state for cost models, shape [COST_FEATURES]."""
         return cost_features(self.program, state.operations)
 
     def recorded(self, schedule: str) -> LinalgState | None:
-        """Return the state of a text, with all operations done; None where it describes none of this program.
+        """Return the terminal state that a key describes; None where it is no schedule of this program.
 
-        Texts hold any order of loops, whichever way interchanges are written in.
+        Keys hold any order of loops, whichever encoding of interchanges the space has.
         """
         return state_of(Transitions(self.program), schedule)
 
     def recorded_actions(self, schedule: str) -> Sequence[Action] | None:
-        """Return the actions to what a text describes; None where they cannot be taken in this space."""
+        """Return the actions that lead to the state of a key; None where this space cannot reach it."""
         return actions_of(self, schedule) if self.space == actions.SPACE else None
 
     def script(self, state: LinalgState) -> str:
@@ -114,7 +114,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         return script(self.program, state.operations)
 
     def key(self, state: LinalgState) -> str:
-        """Return what was done to each operation, as text."""
+        """Return the transformations of each operation, as text."""
         return text_of(state)
 
     def job(self, state: LinalgState) -> Job:
@@ -132,7 +132,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         )
 
     def validation(self, state: LinalgState, inputs: int, seed: int) -> Call:
-        """Return the call that compares the program's results with those of the program as written."""
+        """Return the call that compares the scheduled program's results with the original's."""
         arguments = (self.text, self.script(state), self.target, inputs, seed, self.threads)
         return Call("irgym.envs.linalg.runner:validate", arguments)
 
@@ -149,7 +149,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         return Call("irgym.envs.linalg.runner:compare", arguments, held_to(self.target))
 
     def describe(self, state: LinalgState) -> str:
-        """Return each operation with its loops and what was done to it."""
+        """Return a line for each operation: its loops and its transformations."""
         lines: list[str] = []
         for scheduled in state.operations:
             original = self.program.operations[scheduled.operation.place]
@@ -164,7 +164,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
         return "\n".join(lines)
 
     def export(self, state: LinalgState, path: Path) -> list[Path]:
-        """Write the schedule (.transform.mlir), the program after it (.mlir), or its code (.ll, .o, .so).
+        """Write the schedule (.transform.mlir), the scheduled program (.mlir), or its code (.ll, .o, .so).
 
         Raises:
             IrgymError: The suffix is none of these.
@@ -175,4 +175,4 @@ class LinalgTask(Transitions, Task[LinalgState]):
 
 
 TIMING = Timing()
-"""How candidates are timed."""
+"""The timing protocol of sequential candidates."""

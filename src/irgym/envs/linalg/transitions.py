@@ -1,4 +1,4 @@
-"""What actions do to a program: its operations are scheduled one after the other, the last first."""
+"""Transitions between states: the effects of actions, and the mask of those that apply."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -33,18 +33,18 @@ class Transitions:
     """The states of a program's schedules, and the actions between them.
 
     Attributes:
-        program: What the program is made of.
-        space: The actions.
-        interchange: How an interchange is written.
-        order: Places of the operations that have a turn, in the order of their turns.
+        program: Description of the program.
+        space: The action space.
+        interchange: Encoding of an interchange.
+        order: Places of the operations with a turn, in the order of their turns.
     """
 
     def __init__(self, program: Program, space: ActionSpace = actions.SPACE) -> None:
-        """Begin nothing yet.
+        """Store the program and the action space.
 
         Args:
-            program: What the program is made of.
-            space: The actions: one of those that `actions.space_with` returns.
+            program: Description of the program.
+            space: The action space, from `actions.space_with`.
         """
         self.program = program
         self.space = space
@@ -52,7 +52,7 @@ class Transitions:
         self.order = tuple(reversed(program.turns))
 
     def initial(self) -> LinalgState:
-        """Return the program as written, with its last operation at hand."""
+        """Return the original program, with its last operation as the current one."""
         return LinalgState(tuple(Scheduled(operation) for operation in self.program.operations))
 
     def terminal(self, state: LinalgState) -> bool:
@@ -60,11 +60,11 @@ class Transitions:
         return state.turn >= len(self.order)
 
     def at_hand(self, state: LinalgState) -> int:
-        """Return the place of the operation that actions apply to."""
+        """Return the place of the current operation, to which actions apply."""
         return self.order[state.turn]
 
     def mask(self, state: LinalgState) -> Mask:
-        """Return which transformations apply to the operation at hand; MLIR accepts every one of them."""
+        """Return the actions that apply to the current operation; MLIR accepts every one of them."""
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         params = np.zeros(self.space.param_count, dtype=np.bool_)
         if self.terminal(state):
@@ -104,7 +104,7 @@ class Transitions:
         return Mask(kinds, params)
 
     def step(self, state: LinalgState, action: Action) -> LinalgState:
-        """Return the state after a transformation, or with the next operation at hand.
+        """Return the state after a transformation, or with the next operation as the current one.
 
         Raises:
             ScheduleError: All operations had their turn.
@@ -132,10 +132,10 @@ class Transitions:
         return self._after(state, action.kind, changed)
 
     def _after(self, state: LinalgState, kind: int, changed: Mapping[int, Scheduled]) -> LinalgState:
-        """Return the state after an action that changed some operations, or none."""
+        """Return the state after an action that changed the given operations; they may be none."""
         if not changed:
             return replace(state, placed=(), spent=state.spent + 1, barred=state.barred | {kind})
-        operations = tuple(changed.get(one, other) for one, other in enumerate(state.operations))
+        operations = tuple(changed.get(place, operation) for place, operation in enumerate(state.operations))
         final = kind == actions.INTERCHANGE and self.interchange.whole
         barred = frozenset({kind} if final else ())
         return LinalgState(operations, state.turn, spent=state.spent + 1, barred=barred)
@@ -155,7 +155,7 @@ class Transitions:
         return changed
 
     def _interchanged(self, state: LinalgState, choice: int) -> LinalgState:
-        """Return the state after a choice of an interchange, which may be but a part of it."""
+        """Return the state after one choice of an interchange, which may need further choices."""
         place = self.at_hand(state)
         scheduled = state.operations[place]
         order = self.interchange.place(state.placed, choice, scheduled.operation.loops)

@@ -1,1 +1,1 @@
-"""Checking: whether a program computed what the original does, and whether the check would have noticed."""
+"""Checks of a program's results against the original's, and of the power of these checks."""

@@ -1,4 +1,4 @@
-"""Whether results are what they must be, element by element."""
+"""Comparison of results with the expected ones, element by element."""
 
 import math
 from collections.abc import Sequence
@@ -12,11 +12,12 @@ from irgym.measure.checking.numbers import Array, Bools, Doubles, is_fractional,
 
 @dataclass(frozen=True)
 class Agreement:
-    """The comparison of results with what they must be.
+    """The comparison of results with the expected ones.
 
     Attributes:
-        error: Greatest error of an element as a share of what it may be off; infinite where that is nothing.
-        detail: What differs, in words; empty where all agree.
+        error: Greatest error of an element as a share of its tolerance; infinite for errors without
+            tolerance.
+        detail: Description of the difference; empty if all results agree.
     """
 
     error: float = 0.0
@@ -29,25 +30,25 @@ class Agreement:
 
 
 def agreement(expected: Sequence[Expected], found: Sequence[Array]) -> Agreement:
-    """Compare all results with what they must be.
+    """Compare all results with the expected ones.
 
-    NaN agrees with NaN, an infinity with itself, and neither with anything else. Another number of results,
-    another shape or type is an infinite error. The first result that differs is named.
+    NaN agrees with NaN, an infinity with itself, and neither with anything else. A different number of
+    results, shape or type is an infinite error. The first result that differs is named.
     """
     if len(expected) != len(found):
         return Agreement(math.inf, f"{len(found)} results instead of {len(expected)}")
     worst = 0.0
-    for place, (one, other) in enumerate(zip(expected, found, strict=True)):
-        said = compare(one, other)
-        if not said.ok:
+    for place, (wanted, result) in enumerate(zip(expected, found, strict=True)):
+        compared = compare(wanted, result)
+        if not compared.ok:
             name = f"result {place}: " if len(expected) > 1 else ""
-            return Agreement(said.error, name + said.detail)
-        worst = max(worst, said.error)
+            return Agreement(compared.error, name + compared.detail)
+        worst = max(worst, compared.error)
     return Agreement(worst)
 
 
 def compare(expected: Expected, found: Array) -> Agreement:
-    """Compare one result with what it must be."""
+    """Compare one result with the expected one."""
     if (found.shape, found.dtype) != (expected.values.shape, expected.values.dtype):
         kind = f"{found.dtype}{list(found.shape)}"
         return Agreement(math.inf, f"{kind} instead of {expected.values.dtype}{list(expected.values.shape)}")
@@ -66,12 +67,12 @@ def compare(expected: Expected, found: Array) -> Agreement:
 
 
 def _plain(expected: Expected) -> bool:
-    """Say whether equality is all that is asked for: the quick way for most candidates of a search."""
+    """Say whether plain equality is required, the fast path for most candidates of a search."""
     return expected.allowance is None and not expected.keeps_zeros and expected.values.dtype.kind in "fiu"
 
 
 def _inexact(expected: Expected, wanted: Doubles, numbers: Doubles) -> tuple[Bools, float]:
-    """Return which floating-point numbers are off by more than they may, and the greatest share of that."""
+    """Return which floating-point numbers exceed their tolerance, and the greatest error as a share of it."""
     off = _distance(wanted, numbers)
     if expected.allowance is None:
         wrong: Bools = off > 0.0
@@ -88,9 +89,9 @@ def _inexact(expected: Expected, wanted: Doubles, numbers: Doubles) -> tuple[Boo
 
 
 def _distance(wanted: Array, numbers: Array) -> Doubles:
-    """Return how far numbers are off: nothing for NaN from NaN, infinitely for it from anything else."""
+    """Return the distances of numbers: 0 between NaN and NaN, infinity between NaN and any number."""
     with np.errstate(invalid="ignore", over="ignore"):
-        # numpy makes a number, not an array, of what has no dimensions.
+        # numpy returns a scalar, not an array, for arrays without dimensions.
         off = np.asarray(np.abs(numbers.astype(np.float64) - wanted.astype(np.float64)))
     lost = np.isnan(off)
     if lost.any():
@@ -106,7 +107,7 @@ def _unequal(expected: Expected, wanted: Array, numbers: Array) -> tuple[Bools, 
 
 
 def _words(expected: Expected, wanted: Array, numbers: Array, wrong: Bools) -> str:
-    place = tuple(int(one) for one in np.argwhere(wrong)[0])
+    place = tuple(int(index) for index in np.argwhere(wrong)[0])
     count = f"{np.count_nonzero(wrong)} of {wrong.size} numbers differ, " if wrong.size > 1 else ""
     text = f"{count}the first at {list(place)}: {numbers[place]!s} instead of {wanted[place]!s}"
     if expected.allowance is not None:

@@ -1,9 +1,9 @@
-"""What a result must be: each element's value, and how far rounding alone may take it from there.
+"""Expected results: each element's value, and its tolerance for rounding.
 
-What rounding does is not guessed from a type or an array's scale. The original runs again with coarser
-rounding after every operation, in a few ways (`samples`), and each element's tolerance comes from how that
-element moved. It is the idea of Monte Carlo arithmetic (Parker 1997; Verificarlo, Denis et al. 2016), with
-fewer bits in place of random ones, so that what is exact stays exact.
+The tolerance is not guessed from a type or an array's scale. The original runs again with coarser rounding
+after every operation, in a few ways (`samples`), and each element's tolerance follows from how far that
+element moved. This is the idea of Monte Carlo arithmetic (Parker 1997; Verificarlo, Denis et al. 2016), with
+fewer bits instead of random ones, so that exact results stay exact.
 """
 
 from collections.abc import Sequence
@@ -24,38 +24,38 @@ from irgym.measure.checking.numbers import (
 )
 
 SLACK = 8.0
-"""How many times as far as under coarser rounding an element may move."""
+"""Tolerance of an element, as a multiple of its movement under coarser rounding."""
 
 LAST_BITS = 4.0
-"""How many units of its last place any element may be off, however it moved."""
+"""Least tolerance of an element, in units in the last place."""
 
 FLIPS = 4
-"""How many times as many elements may jump as do under coarser rounding, and how many times as far."""
+"""Number and size of tolerated jumps, as multiples of those under coarser rounding."""
 
 JUMP = 1e3
-"""An element jumped where it moved this many times as far as half of those of its magnitude."""
+"""An element jumps if it moves this many times as far as the median element of its magnitude."""
 
 PEERS = 16
-"""Numbers that tell together what rounding does to each of them."""
+"""Number of peers from which the effect of rounding on a number is estimated."""
 
 REACH = 4
-"""How many times a factor of 4 greater the peers of a number may be, where it has few."""
+"""Greatest magnitude of a number's peers, in factors of 4, if it has few peers of its magnitude."""
 
 Floats = NDArray[np.floating]
 
 
 @dataclass(frozen=True)
 class Expected:
-    """One result, element by element.
+    """An expected result.
 
     Attributes:
-        values: What the original computes, or an array of the result's shape and type.
-        allowance: How far each number may be off, same shape; None where all must be equal.
-        ignored: Numbers that say nothing, as rounding makes them infinite or no number; None for none.
-        jumps: How many numbers may be off by more.
-        jump: How far these may be off.
-        keeps_zeros: Whether the signs of zeros count: where values are only moved.
-        reference: What is expected in double precision, where `values` are not it.
+        values: The original's result, or an array of its shape and type.
+        allowance: Absolute tolerance of each number, same shape; None if all must be equal.
+        ignored: Mask of numbers that are not compared, since rounding makes them infinite or NaN, or None.
+        jumps: Number of numbers that may exceed the tolerance.
+        jump: Absolute tolerance of these.
+        keeps_zeros: Whether the signs of zeros count, as where values are only moved.
+        reference: The expected values in double precision, if `values` do not hold them.
     """
 
     values: Array
@@ -68,17 +68,17 @@ class Expected:
 
     @property
     def numbers(self) -> Array:
-        """What is expected as numbers: doubles for floating-point types (complex ones as their parts)."""
-        # Not kept: results may have hundreds of millions of elements.
+        """The expected numbers: doubles for floating-point types (complex ones as their parts)."""
+        # Not cached: results may have hundreds of millions of elements.
         return numbers_of(self.values) if self.reference is None else self.reference
 
 
 def exactly(values: Array, keeps_zeros: bool = False) -> Expected:
-    """Expect these very values: whole numbers, values that are only moved, sums that no rounding touches.
+    """Expect exactly these values: integers, values that are only moved, sums without rounding.
 
     Args:
         values: The result.
-        keeps_zeros: Whether a zero must have its sign, as where values are only moved.
+        keeps_zeros: Whether the signs of zeros count, as where values are only moved.
     """
     return Expected(values, keeps_zeros=keeps_zeros)
 
@@ -88,23 +88,23 @@ def within(values: Array, reference: Doubles, allowance: Doubles) -> Expected:
 
     Args:
         values: An array of the result's type and shape.
-        reference: What each element is.
-        allowance: Greatest absolute error of each.
+        reference: Value of each element.
+        allowance: Greatest absolute error of each element.
     """
     return Expected(values, allowance, reference=reference)
 
 
 def rounded(values: Array, samples: Sequence[Array]) -> Expected:
-    """Expect what the original computed, as far as rounding lets it be the same.
+    """Expect the original's result, up to rounding.
 
-    A floating-point number may be off by `LAST_BITS` and by `SLACK` times the greater of how far it moved
-    under coarser rounding and how far half of the numbers of its magnitude did. Whole numbers must be equal,
-    but for those that coarser rounding flips (comparisons, maxima, samples): `FLIPS` times as many may
-    differ, by `FLIPS` times as much. The same holds for floating-point numbers that jump with these.
+    The tolerance of a floating-point number is `LAST_BITS` plus `SLACK` times its movement under coarser
+    rounding, or the median movement of numbers of its magnitude if that is greater. Integers must be equal,
+    except where coarser rounding flips some (comparisons, maxima, samples): then `FLIPS` times as many may
+    differ, by `FLIPS` times as much. The same holds for floating-point numbers that jump.
 
     Args:
-        values: What the original computes.
-        samples: What it computes with coarser rounding, several times.
+        values: The original's result.
+        samples: The original's results with coarser rounding, for several ways of rounding.
     """
     if not values.size:
         return exactly(values)
@@ -130,7 +130,7 @@ def rounded(values: Array, samples: Sequence[Array]) -> Expected:
 
 
 def _moved(numbers: Doubles, finite: Bools, samples: Sequence[Array]) -> tuple[Doubles, Bools]:
-    """Return how far each number moved at most, and which became infinite or no number, or ceased to be."""
+    """Return each number's greatest movement, and which numbers changed from or to infinity or NaN."""
     moved = np.zeros(numbers.shape)
     ignored = np.zeros(numbers.shape, np.bool_)
     for sample in samples:
@@ -144,12 +144,12 @@ def _moved(numbers: Doubles, finite: Bools, samples: Sequence[Array]) -> tuple[D
 
 
 def _typical(magnitude: Doubles, moved: Doubles) -> Doubles:
-    """Return how far half of the numbers of about the same magnitude moved, for each number.
+    """Return for each number the median movement of its peers, the numbers of about the same magnitude.
 
-    A few runs may happen to leave a number where it is; its peers tell what rounding does to its kind. They
-    are those of its magnitude (within a factor of 4), not all of the array: beside a mask of -1e9 the noise
-    of the mask must excuse nothing else. A number that a sum left near zero may have no such peers, and more
-    noise than its magnitude tells: fewer than `PEERS` are joined by the greater ones, as far as `REACH`.
+    A number may by chance not move in a few runs, so that its peers show the effect of rounding. Peers are
+    the numbers within a factor of 4, not the whole array: the noise of a mask of -1e9 must not widen the
+    tolerance of other numbers. A sum near zero may have few such peers, and more noise than its magnitude
+    suggests; fewer than `PEERS` are joined by greater numbers, up to `REACH`.
     """
     kinds = _exponents(magnitude, 2 * REACH + 2) // 2
     kinds -= kinds.min()
@@ -170,7 +170,7 @@ def _typical(magnitude: Doubles, moved: Doubles) -> Doubles:
 
 
 def _exponents(values: Doubles, gap: int) -> Array:
-    """Return the exponents of numbers that are not negative; that of zero is `gap` below all others."""
+    """Return the exponents of nonnegative numbers; the exponent of zero is `gap` below all others."""
     found = np.asarray(np.frexp(values)[1], np.int64)
     zero = values == 0.0
     if not zero.all() and zero.any():

@@ -1,4 +1,4 @@
-"""Memory that programs compute in: bands that none may write, results that show what is left out."""
+"""Guarded memory for programs: it reveals writes out of bounds, changed arguments and unwritten results."""
 
 import math
 from collections.abc import Sequence
@@ -10,19 +10,19 @@ from irgym.measure.arrays import CACHE_LINE
 from irgym.measure.checking.numbers import Array, same_bits
 
 BAND = 4096
-"""Bytes of each band: writes beyond an array's ends by up to so much are noticed."""
+"""Bytes of each guard band; writes beyond an array's ends are noticed up to this distance."""
 
 _PATTERN = np.random.default_rng(0x6972676D).integers(0, 256, BAND + 2 * CACHE_LINE, np.uint8).tobytes()
 
 _BLANKS = {2: (np.uint16, 0x7EA5), 4: (np.uint32, 0x7FE5A5A5), 8: (np.uint64, 0x7FFDA5A5A5A5A5A5)}
-"""By the bytes of a floating-point number a NaN whose payload no processor makes."""
+"""For each size of a floating-point number in bytes, a NaN with a payload that no processor generates."""
 
 
 class Guarded:
-    """An array that begins on a cache line, between two bands of a pattern that no program writes.
+    """An array that begins on a cache line, between two guard bands.
 
     Attributes:
-        array: The array; what it holds at first is unspecified.
+        array: The array; its initial content is unspecified.
     """
 
     def __init__(self, shape: Sequence[int], dtype: DTypeLike = np.float32) -> None:
@@ -36,35 +36,34 @@ class Guarded:
 
     @property
     def overrun(self) -> bool:
-        """Whether something wrote before or after the array."""
+        """Whether something was written before or after the array."""
         return any(band.tobytes() != _PATTERN[: len(band)] for band in self._bands)
 
 
 class Buffers:
-    """The arguments and results of programs that are checked one after the other.
+    """Arguments and results of programs that are checked one after the other.
 
     Args:
-        inputs: The arguments; programs get copies, and these stay as they are.
-        results: Arrays of the results' shapes and types; their values are what is expected, so that results
-            can be filled with something else beforehand.
+        inputs: The arguments; programs get copies of them.
+        results: The expected results, so that result buffers can be filled with other values beforehand.
     """
 
     def __init__(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
         self._originals = list(inputs)
-        self._blanks = [_blank(one) for one in results]
-        self._inputs = [Guarded(one.shape, one.dtype) for one in inputs]
-        self._results = [Guarded(one.shape, one.dtype) for one in results]
+        self._blanks = [_blank(result) for result in results]
+        self._inputs = [Guarded(array.shape, array.dtype) for array in inputs]
+        self._results = [Guarded(array.shape, array.dtype) for array in results]
         self.reset()
 
     @property
     def inputs(self) -> list[Array]:
         """The arguments."""
-        return [one.array for one in self._inputs]
+        return [guarded.array for guarded in self._inputs]
 
     @property
     def results(self) -> list[Array]:
         """The results."""
-        return [one.array for one in self._results]
+        return [guarded.array for guarded in self._results]
 
     @property
     def all(self) -> list[Array]:
@@ -72,36 +71,36 @@ class Buffers:
         return [*self.inputs, *self.results]
 
     def reset(self) -> None:
-        """Make the arguments what they were, and fill the results with what is right nowhere."""
-        for one, original in zip(self._inputs, self._originals, strict=True):
-            one.array[...] = original
+        """Restore the arguments, and fill the results with values that are wrong everywhere."""
+        for guarded, original in zip(self._inputs, self._originals, strict=True):
+            guarded.array[...] = original
         self.blank()
 
     def blank(self) -> None:
-        """Fill the results with what is right nowhere."""
-        for one, blank in zip(self._results, self._blanks, strict=True):
-            one.array[...] = blank
+        """Fill the results with values that are wrong everywhere."""
+        for guarded, blank in zip(self._results, self._blanks, strict=True):
+            guarded.array[...] = blank
 
     def faults(self) -> str:
-        """Say in words what a program did to memory that it may not do; empty where it kept to its results.
+        """Describe a program's illegal or missing writes; empty if there are none.
 
-        After a fault the bands may be damaged for good: make new buffers.
+        After a fault the guard bands may be damaged: make new buffers.
         """
-        for place, (one, original) in enumerate(zip(self._inputs, self._originals, strict=True)):
-            if one.overrun:
+        for place, (guarded, original) in enumerate(zip(self._inputs, self._originals, strict=True)):
+            if guarded.overrun:
                 return f"it wrote beyond argument {place}"
-            if not same_bits(one.array, original):
+            if not same_bits(guarded.array, original):
                 return f"it changed argument {place}"
-        for place, (one, blank) in enumerate(zip(self._results, self._blanks, strict=True)):
-            if one.overrun:
+        for place, (guarded, blank) in enumerate(zip(self._results, self._blanks, strict=True)):
+            if guarded.overrun:
                 return f"it wrote beyond result {place}"
-            if _left_out(one.array, blank):
+            if _left_out(guarded.array, blank):
                 return f"it left numbers of result {place} unwritten"
         return ""
 
 
 def _blank(values: Array) -> Array:
-    """Return what differs from `values` everywhere, in bits that no computation leaves."""
+    """Return values that differ from `values` everywhere, with bits that no computation yields."""
     if values.dtype.kind == "f":
         bits, pattern = _BLANKS[values.dtype.itemsize]
         return np.full((), pattern, bits).view(values.dtype)
@@ -109,7 +108,7 @@ def _blank(values: Array) -> Array:
 
 
 def _left_out(values: Array, blank: Array) -> bool:
-    """Say whether the pattern of floating-point results is still somewhere; in others the values show it."""
+    """Say whether a floating-point result still holds the blank pattern; other types show it by value."""
     if values.dtype.kind != "f":
         return False
     bits = _BLANKS[values.dtype.itemsize][0]

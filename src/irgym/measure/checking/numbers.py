@@ -1,4 +1,4 @@
-"""Arrays as the numbers that they hold: real ones in double precision, whole ones as they are."""
+"""Numbers of an array for comparisons: floating-point ones in double precision, integers unchanged."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ FORMATS = {
     "f8E5M2FNUZ": (5, 2),
     "f8E3M4": (3, 4),
 }
-"""Bits of the exponent and of the mantissa of floating-point types, by their names in MLIR."""
+"""Bits of exponent and mantissa of floating-point types, by their names in MLIR."""
 
 
 def is_fractional(dtype: np.dtype[Any]) -> bool:
@@ -32,7 +32,7 @@ def is_fractional(dtype: np.dtype[Any]) -> bool:
 
 
 def doubles(values: Array) -> Doubles:
-    """Return floating-point numbers in double precision; complex ones as their parts, shape [2, ...]."""
+    """Return floating-point numbers in double precision; complex numbers as their parts, shape [2, ...]."""
     if values.dtype.kind == "c":
         return np.stack([np.real(values), np.imag(values)]).astype(np.float64)
     with np.errstate(invalid="ignore"):  # signalling NaN of the narrow types
@@ -40,26 +40,26 @@ def doubles(values: Array) -> Doubles:
 
 
 def whole(values: Array) -> Array:
-    """Return whole numbers and truth values as they lie in memory, so that a byte of 165 is no `True`."""
+    """Return integers, and booleans as bytes, so that a byte of 165 differs from `True`."""
     if values.dtype.kind == "b":
         return values.view(np.uint8)
     return values.astype(np.int8) if values.dtype.kind == "V" else values  # int4 and the like of ml_dtypes
 
 
 def numbers_of(values: Array) -> Array:
-    """Return what an array holds as numbers: doubles for floating-point types, whole numbers as they are."""
+    """Return the numbers of an array: doubles for floating-point types, integers unchanged."""
     return doubles(values) if is_fractional(values.dtype) else whole(values)
 
 
 def finite(values: Array) -> Bools:
-    """Say which numbers are finite; whole numbers and truth values all are."""
+    """Return which numbers are finite; integers and booleans always are."""
     if not is_fractional(values.dtype):
         return np.ones(values.shape, np.bool_)
     return np.isfinite(values if values.dtype.kind in "fc" else doubles(values))
 
 
 def precision(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return the distance from 1 to the next number of a floating-point type, and its least normal one."""
+    """Return the machine epsilon of a floating-point type, and its least normal number."""
     finfo: Any = np.finfo
     if dtype.kind == "V":
         import ml_dtypes
@@ -69,9 +69,9 @@ def precision(dtype: np.dtype[Any]) -> tuple[float, float]:
     return float(info.eps), float(info.tiny)
 
 
-def same_bits(one: Array, other: Array) -> bool:
-    """Say whether two arrays of one shape and type agree in every bit."""
-    return np.array_equal(_bytes(one), _bytes(other))
+def same_bits(first: Array, second: Array) -> bool:
+    """Say whether two arrays of the same shape and type agree in every bit."""
+    return np.array_equal(_bytes(first), _bytes(second))
 
 
 def _bytes(values: Array) -> NDArray[np.uint8]:

@@ -1,7 +1,7 @@
-"""Whether a check would notice: wrong answers of its own, which it must refuse.
+"""Power of a check: deliberately wrong answers, which it must refuse.
 
-A check that accepts zeros says nothing. So before anything counts as checked, wrong answers are tried: if one
-of them would pass, these are no inputs to check with.
+A check that accepts zeros is worthless. Before a program counts as checked, wrong answers are therefore
+tried: if one of them would pass, the inputs are unsuitable.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -13,7 +13,7 @@ from irgym.measure.checking.expected import SLACK, Expected
 from irgym.measure.checking.numbers import Array, numbers_of, same_bits
 
 SEEN = 0.5
-"""Share of the numbers that a wrong answer changes that must show, each by itself."""
+"""Share of the numbers changed by a wrong answer that must exceed their tolerance."""
 
 
 def _opposite(expected: Expected) -> Array:
@@ -25,7 +25,7 @@ MADE: Mapping[str, Callable[[Expected], Array]] = {
     "the opposite": _opposite,
     "its numbers one place on": lambda expected: np.roll(expected.numbers, 1),
 }
-"""Wrong answers that are made of the right one, by name."""
+"""Wrong answers derived from the right one, by name."""
 
 
 def blind_spots(
@@ -35,50 +35,50 @@ def blind_spots(
 ) -> dict[int, str]:
     """Try wrong answers for each result.
 
-    A wrong answer counts where it differs from the right one at all. It shows where at least `SEEN` of the
-    numbers that it changes are off by more than they may be. Of a slight one, as with one input left out,
-    most numbers may be nearly right: it counts where one is off by more than rounding takes it, and shows
-    where one is off by more than it may be. A result without any number in it shows nothing.
+    A wrong answer that differs from the right one must be noticed: at least `SEEN` of the numbers that it
+    changes must exceed their tolerance. In a slightly wrong answer, such as one without a term, most numbers
+    may be nearly right. If one of them is off by more than rounding explains, one must exceed its tolerance.
+    A result of NaN only reveals nothing.
 
     Args:
         expected: The results.
-        computed: Wrong answers that the program itself gives, as on other inputs; by name.
-        slight: Those that differ little, likewise.
+        computed: Wrong answers computed by the program, for example on other inputs, by name.
+        slight: Slightly wrong answers, by name.
 
     Returns:
-        By the place of a result the name of the first wrong answer that would pass there.
+        For each result with blind spots, by place, the name of the first wrong answer that would pass.
     """
     found: dict[int, str] = {}
-    for place, one in enumerate(expected):
-        if _floats(one.numbers) and one.numbers.size and np.isnan(one.numbers).all():
+    for place, result in enumerate(expected):
+        if _floats(result.numbers) and result.numbers.size and np.isnan(result.numbers).all():
             found[place] = "anything that is no number"
             continue
-        wrong = {name: make(one) for name, make in MADE.items()}
+        wrong = {name: make(result) for name, make in MADE.items()}
         for name, results in computed.items():
             wrong[name] = numbers_of(results[place])
-        unseen = [name for name, numbers in wrong.items() if not _shows(one, numbers)]
-        unseen += [name for name, results in (slight or {}).items() if _passes(one, results[place])]
+        unseen = [name for name, numbers in wrong.items() if not _shows(result, numbers)]
+        unseen += [name for name, results in (slight or {}).items() if _passes(result, results[place])]
         if unseen:
             found[place] = unseen[0]
     return found
 
 
 def unmoved(expected: Sequence[Expected], computed: Mapping[str, Sequence[Array]]) -> frozenset[int]:
-    """Return the places of results that are the same in all wrong answers that the program itself gives."""
+    """Return the places of results that are equal in all wrong answers computed by the program."""
     if not computed:
         return frozenset()
     return frozenset(
         place
-        for place, one in enumerate(expected)
+        for place, result in enumerate(expected)
         if all(
-            one.values.shape == results[place].shape and same_bits(one.values, results[place])
+            result.values.shape == results[place].shape and same_bits(result.values, results[place])
             for results in computed.values()
         )
     )
 
 
 def _shows(expected: Expected, numbers: Array) -> bool:
-    """Say whether a wrong answer would be noticed; one that equals the right one is none."""
+    """Say whether a wrong answer would be noticed, or equals the right one."""
     wanted = expected.numbers
     if numbers.shape != wanted.shape:
         return True
@@ -102,7 +102,7 @@ def _shows(expected: Expected, numbers: Array) -> bool:
 
 
 def _passes(expected: Expected, result: Array) -> bool:
-    """Say whether a slightly wrong answer is taken for right, though more than rounding is wrong with it."""
+    """Say whether a slightly wrong answer passes, though its error is more than rounding explains."""
     found = compare(expected, result)
     return found.ok and found.error > 1.0 / SLACK
 

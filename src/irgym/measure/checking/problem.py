@@ -1,4 +1,4 @@
-"""What a program is checked on: inputs, what its results must be there, and what would pass unnoticed."""
+"""Problems to check a program on: inputs, expected results, and wrong answers that would pass."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from irgym.measure.checking.numbers import Array, finite
 from irgym.measure.checking.power import blind_spots, unmoved
 
 SCALES = (1.0, 1e-3, 1e-6, 1e3)
-"""Factors of the inputs that are tried until wrong answers show."""
+"""Factors of the inputs, tried in order until all wrong answers are noticed."""
 
 
 @dataclass(frozen=True)
@@ -21,8 +21,8 @@ class Problem:
     Attributes:
         inputs: The arguments.
         expected: The results.
-        blind: By the place of a result a wrong answer that would pass there; empty where all would show.
-        idle: Places of the results that no wrong answer changes, as those that do not depend on the inputs.
+        blind: A wrong answer that would pass, for each result with one, by place.
+        idle: Places of the results that no wrong answer changes, such as those independent of the inputs.
     """
 
     inputs: Sequence[Array]
@@ -36,7 +36,7 @@ class Problem:
         return self.idle | self.blind.keys()
 
     def judge(self, results: Sequence[Array]) -> Agreement:
-        """Compare results with what they must be."""
+        """Compare results with the expected ones."""
         return agreement(self.expected, results)
 
 
@@ -46,46 +46,46 @@ def problem(
     computed: Mapping[str, Sequence[Array]],
     slight: Mapping[str, Sequence[Array]] | None = None,
 ) -> Problem:
-    """Return inputs and results, with wrong answers tried.
+    """Return a problem, with wrong answers tried.
 
     Args:
         inputs: The arguments.
         expected: The results.
-        computed: Wrong answers that the program itself gives, as on other inputs; by name.
-        slight: Those of which most numbers may be nearly right; see `blind_spots`.
+        computed: Wrong answers computed by the program, for example on other inputs, by name.
+        slight: Slightly wrong answers, by name; see `blind_spots`.
     """
     return Problem(inputs, expected, blind_spots(expected, computed, slight), unmoved(expected, computed))
 
 
 def best_problem(draw: Callable[[float], Problem]) -> Problem:
-    """Return the first problem on which all wrong answers show and all results depend on the inputs.
+    """Return the first problem on which all wrong answers are noticed and all results depend on the inputs.
 
-    Where there is none, it is the one with the fewest results of which either does not hold: the inputs may
-    round to nothing, or a relu may let none of them through.
+    If there is none, return the problem with the fewest exceptions: inputs may vanish in rounding, or a ReLU
+    may block all of them.
 
     Args:
-        draw: Makes the problem of inputs that are scaled by a factor; `SCALES` are tried in order.
+        draw: Returns the problem for inputs scaled by a factor; `SCALES` are tried in order.
     """
     best = draw(SCALES[0])
     for scale in SCALES[1:]:
         if not best.unseen:
             break
-        best = min(best, draw(scale), key=lambda one: len(one.unseen))
+        best = min(best, draw(scale), key=lambda candidate: len(candidate.unseen))
     return best
 
 
 def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tolerance: str) -> Validation:
     """Return the outcome of checks on several inputs.
 
-    A result counts as checked where wrong answers show on at least one of the inputs.
+    A result counts as checked if wrong answers are noticed on at least one of the inputs.
 
     Args:
-        problems: What was checked on.
-        agreements: How the results compared, in the same order; it may end with the first that failed.
-        tolerance: What was allowed, in words.
+        problems: The problems.
+        agreements: Comparisons of the results, in the same order; it may end with the first failure.
+        tolerance: Description of the tolerance.
     """
-    failed = next((one for one in agreements if not one.ok), None)
-    unseen = [place for place in problems[0].blind if all(place in one.blind for one in problems)]
+    failed = next((found for found in agreements if not found.ok), None)
+    unseen = [place for place in problems[0].blind if all(place in other.blind for other in problems)]
     first = min(unseen, default=None)
     blind = ""
     if first is not None:
@@ -95,7 +95,7 @@ def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tol
         blind = f"{problems[0].blind[first]} would pass for {result}"
     return Validation(
         ok=failed is None,
-        error=max((one.error for one in agreements), default=0.0),
+        error=max((found.error for found in agreements), default=0.0),
         tolerance=tolerance,
         inputs=len(problems),
         detail="" if failed is None else failed.detail,
@@ -104,14 +104,14 @@ def validation(problems: Sequence[Problem], agreements: Sequence[Agreement], tol
 
 
 def untelling(problems: Sequence[Problem]) -> str:
-    """Say in words why inputs tell nothing of a program; empty where they tell something.
+    """Return the reason why inputs reveal nothing about a program; empty if they reveal something.
 
-    They do not where each result is the same number everywhere and on all of them, or no finite one.
+    They reveal nothing if each result is the same number everywhere and for all inputs, or is not finite.
     """
-    for results in zip(*(one.expected for one in problems), strict=True):
+    for results in zip(*(checked.expected for checked in problems), strict=True):
         seen: set[Any] = set()
-        for one in results:
-            numbers = one.values[finite(one.values)]
+        for result in results:
+            numbers = result.values[finite(result.values)]
             if numbers.size:
                 seen |= {numbers.flat[0].item(), *numbers[numbers != numbers.flat[0]][:1].tolist()}
             if len(seen) > 1:

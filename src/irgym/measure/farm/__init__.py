@@ -1,4 +1,4 @@
-"""Farms: where calls run, several at a time, on this machine or on others."""
+"""Farms: workers that run calls in parallel, on this machine or on others."""
 
 from irgym.measure.farm.address import open_farm
 from irgym.measure.farm.local import LocalFarm

@@ -1,163 +1,25 @@
-"""The addresses of farms: what `--farm` takes, and how a farm is opened from it."""
+"""Addresses of farms: what `--farm` takes, and the farm that each opens."""
 
 import importlib.util
 import re
-import shlex
-from collections.abc import Collection
-from dataclasses import dataclass, field
-from pathlib import Path
-from urllib.parse import parse_qsl, quote
 
 from irgym.base.errors import BackendError, FarmError
-from irgym.measure.farm.certificate import default_certificate
+from irgym.measure.farm.endpoint import parse_endpoint
 from irgym.measure.farm.local import LocalFarm
 from irgym.measure.farm.protocol import Farm
 from irgym.measure.isolation.protocol import Limits
 
 INSTALL = "pip install 'irgym[farm]'"
-"""What installs the libraries that farms of several machines need."""
+"""The command that installs the libraries for farms of several machines."""
 
 _FORMS = "write local, local:4, dask://HOST:PORT or slurm?workers=8"
-_HOST = r"[\w.-]+|\[[0-9A-Fa-f:.]+\]"
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """Where the scheduler of a farm listens, and how it proves that it is that scheduler.
-
-    Attributes:
-        host: Name or number of the host; an IPv6 number in brackets.
-        port: TCP port, 1 to 65535.
-        certificate: File that all who belong to the farm hold; None for a farm without TLS, which believes
-            whoever reaches it.
-    """
-
-    host: str
-    port: int
-    certificate: Path | None = field(default_factory=default_certificate)
-
-    @property
-    def url(self) -> str:
-        """The address as Dask writes it."""
-        return f"{'tcp' if self.certificate is None else 'tls'}://{self.host}:{self.port}"
-
-    @property
-    def address(self) -> str:
-        """The address with its options, as `parse_endpoint` takes it."""
-        if self.certificate is None:
-            return f"{self}?insecure=1"
-        own = self.certificate == default_certificate()
-        return str(self) if own else f"{self}?certificate={quote(str(self.certificate))}"
-
-    @property
-    def how(self) -> str:
-        """What to say of a farm that speaks otherwise than by TLS, with a blank before it."""
-        return " without TLS" if self.certificate is None else ""
-
-    @property
-    def flags(self) -> str:
-        """The options as those of commands, with a blank before them; none where they are the defaults."""
-        if self.certificate is None:
-            return " --insecure"
-        own = self.certificate == default_certificate()
-        return "" if own else f" --certificate {shlex.quote(str(self.certificate))}"
-
-    @property
-    def serving(self) -> str:
-        """The command that starts its scheduler."""
-        here = self.host in ("127.0.0.1", "localhost", "[::1]")
-        return f"irgym farm serve {'' if here else f'{self.host}:'}{self.port}{self.flags}"
-
-    @property
-    def working(self) -> str:
-        """The command that starts a worker of it."""
-        return f"irgym worker {self}{self.flags}"
-
-    def __str__(self) -> str:
-        return f"dask://{self.host}:{self.port}"
-
-
-def parse_endpoint(address: str, certificate: Path | None = None, insecure: bool = False) -> Endpoint:
-    """Parse `dask://HOST:PORT`, with `?certificate=FILE` or `?insecure=1` behind it.
-
-    Args:
-        address: What to parse.
-        certificate: The same as the option, for commands that have one.
-        insecure: The same.
-
-    Raises:
-        FarmError: The address is malformed, or options exclude each other.
-    """
-    place, _, query = address.partition("?")
-    host, port = _place(place.removeprefix("dask://")) if place.startswith("dask://") else ("", 0)
-    if not port:
-        raise FarmError(f"{address!r} is no address of a farm: write dask://HOST:PORT")
-    options = parse_options(address, query, ("certificate", "insecure"), "dask://HOST:PORT?certificate=FILE")
-    file = options.get("certificate", "?")
-    if options.get("insecure", "1") != "1" or not file or not file.isprintable():
-        raise FarmError(f"{address!r} is malformed: write dask://HOST:PORT?certificate=FILE, or ?insecure=1")
-    if options and (insecure or certificate is not None):
-        raise FarmError(f"{address!r} already says which certificate to use: leave out the other option")
-    named = Path(options["certificate"]) if "certificate" in options else certificate
-    return _endpoint(host, port, named, insecure or "insecure" in options)
-
-
-def parse_listening(address: str, certificate: Path | None = None, insecure: bool = False) -> Endpoint:
-    """Parse `PORT`, which means this machine only, or `HOST:PORT`; the rest is as in `parse_endpoint`.
-
-    Raises:
-        FarmError: The address is malformed, or options exclude each other.
-    """
-    host, port = _place(address if ":" in address else f"127.0.0.1:{address}")
-    if not port:
-        raise FarmError(
-            f"{address!r} is no place to listen: write PORT, or HOST:PORT to be reached from other machines"
-        )
-    return _endpoint(host, port, certificate, insecure)
-
-
-def _place(text: str) -> tuple[str, int]:
-    """Return host and port, which is 0 where the text is malformed."""
-    match = re.fullmatch(rf"({_HOST}):([0-9]{{1,5}})", text)
-    return (match[1], int(match[2])) if match and int(match[2]) <= 65535 else ("", 0)
-
-
-def _endpoint(host: str, port: int, certificate: Path | None, insecure: bool) -> Endpoint:
-    if insecure and certificate is not None:
-        raise FarmError(
-            f"a farm at {host}:{port} has a certificate or is insecure, not both: leave out one option"
-        )
-    if insecure:
-        return Endpoint(host, port, None)
-    if certificate is None:
-        return Endpoint(host, port)
-    return Endpoint(host, port, certificate.expanduser().absolute())
-
-
-def parse_options(address: str, query: str, known: Collection[str], example: str) -> dict[str, str]:
-    """Return the options of an address, which stand behind a question mark.
-
-    Raises:
-        FarmError: An option is unknown, malformed, or given twice.
-    """
-    try:
-        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
-    except ValueError as error:
-        raise FarmError(f"{address!r} is malformed: write options as in {example}") from error
-    chosen: dict[str, str] = {}
-    for name, text in pairs:
-        if name not in known or name in chosen:
-            wrong = "is given twice" if name in chosen else f"is no option of {address.partition('?')[0]}"
-            raise FarmError(f"{name} {wrong}: choose among {', '.join(known)}")
-        chosen[name] = text
-    return chosen
 
 
 def require_farm() -> None:
-    """Make sure that Dask, and what makes certificates, can be imported.
+    """Check that the libraries for farms of several machines are installed.
 
     Raises:
-        BackendError: It cannot.
+        BackendError: A library is missing.
     """
     needed = ("distributed", "dask_jobqueue", "cryptography")
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
@@ -166,15 +28,15 @@ def require_farm() -> None:
 
 
 def open_farm(address: str | None, limits: Limits) -> Farm:
-    """Return the farm of an address, with its workers found.
+    """Return the farm of an address, connected to its workers.
 
     Args:
         address: `local`, `local:N`, `dask://HOST:PORT`, also with `?certificate=FILE` or `?insecure=1`, or
             `slurm` with options as in `slurm?workers=8`; None is `local`, one process on this machine.
-        limits: What a call may use. Other machines time on the core that they choose themselves.
+        limits: Limits of a call. Other machines choose the timing core themselves.
 
     Raises:
-        FarmError: The address is malformed, or what answers there, if anything, is not that farm.
+        FarmError: The address is malformed, or no such farm answers there.
         BackendError: Dask is not installed.
     """
     address = "local" if address is None else address

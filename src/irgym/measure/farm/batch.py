@@ -1,4 +1,4 @@
-"""What a run and a worker of a farm say to each other: calls by the batch, and their answers."""
+"""Messages between a run and a worker of a farm: batches of calls, and their answers."""
 
 from dataclasses import dataclass
 
@@ -6,17 +6,17 @@ from irgym.measure.isolation.child import Answer
 from irgym.measure.isolation.protocol import Limits
 
 BATCH_S = 0.2
-"""Work that a worker does at once, in seconds: much more than handing it over takes."""
+"""Duration of a batch in seconds: much longer than its transfer."""
 
 LEAST_S = 0.005
-"""Work that is not worth dividing among workers, in seconds: about as much as handing it over takes."""
+"""Duration of work that is not worth dividing among workers, in seconds: about as long as its transfer."""
 
 LARGEST = 32
-"""Calls that a worker gets at once, at most."""
+"""Greatest number of calls in a batch."""
 
 SEND_S = 0.0
-"""How long Dask may hold a message back to send it with the next one, in seconds. By itself it does so for up
-to 10 ms on each of the ways from a run to a worker and back, longer than many a candidate takes."""
+"""Time in seconds that Dask may delay a message to send it together with the next one. Its default is up to
+10 ms on each hop between run and worker, longer than many candidates take."""
 
 
 @dataclass(frozen=True)
@@ -25,9 +25,9 @@ class Batch:
 
     Attributes:
         requests: Packed calls.
-        limits: What each of them may use; the worker chooses the core.
+        limits: Limits of each call; the worker chooses the core.
         run: Name of the run that they belong to.
-        waiting: Calls of the run that no worker has yet.
+        waiting: Number of the run's calls that no worker has yet.
     """
 
     requests: tuple[bytes, ...]
@@ -38,12 +38,12 @@ class Batch:
 
 @dataclass(frozen=True)
 class Answers:
-    """What became of a batch.
+    """The answers to a batch.
 
     Attributes:
-        answers: One for each of the first calls, in order, packed. The others had to wait longer than
-            `BATCH_S`: they may run elsewhere.
-        seconds: Time that they took.
+        answers: A packed answer for each of the first calls, in order. The other calls did not start within
+            `BATCH_S`, and may run elsewhere.
+        seconds: Time that the answered calls took.
     """
 
     answers: tuple[Answer, ...]
@@ -51,20 +51,20 @@ class Answers:
 
 
 class Left(Exception):
-    """The worker leaves the farm: the batch must run elsewhere."""
+    """The worker is leaving the farm, and the batch must run elsewhere."""
 
 
 def batch_size(waiting: int, workers: int, call_s: float) -> int:
-    """Return how many calls to hand to a worker at once.
+    """Return the number of calls for the next batch.
 
     Args:
-        waiting: Calls that no worker has.
+        waiting: Number of calls that no worker has.
         workers: Number of workers.
-        call_s: Seconds that a call took lately.
+        call_s: Recent duration of a call in seconds.
 
     Returns:
-        As many as `BATCH_S` takes, but fewer near the end, so that no worker is left idle; at least 1, and
-        at most those that wait.
+        The number of calls that take `BATCH_S`, or fewer near the end, so that no worker is idle; at least 1,
+        and at most `waiting`.
     """
     call_s = max(call_s, 1e-6)
     shared = max(waiting // (2 * workers), int(LEAST_S / call_s))

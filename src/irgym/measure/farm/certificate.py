@@ -1,8 +1,8 @@
-"""The certificate of a farm: who holds it may send it calls, and may answer them.
+"""The certificate of a farm: its holders may send calls to the farm, and may answer them.
 
-It is one file: a private key, and a certificate that this key has signed. Scheduler, workers and runs prove
-to each other by TLS that they hold it, before anything that they send is read. Dask's messages are pickles:
-whoever is heard runs code.
+It is one file with a private key and a certificate signed by this key. Scheduler, workers and runs prove to
+each other by TLS that they hold it, before any message is read. This matters because Dask's messages are
+pickles: reading one can run code.
 """
 
 import os
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from distributed import Security
 
 _FIRST, _LAST = datetime(2000, 1, 1), datetime(9999, 12, 31, 23, 59, 59)
-"""When a certificate holds: always, since clocks of machines differ, and who deletes the file ends it."""
+"""Validity of a certificate: unlimited, since clocks of machines differ; deleting the file revokes it."""
 
 
 def default_certificate() -> Path:
-    """Return where a user's certificate is: `irgym/farm.pem` in `$XDG_CONFIG_HOME`, else in `~/.config`."""
+    """Return the path of a user's certificate: `irgym/farm.pem` in `$XDG_CONFIG_HOME` or `~/.config`."""
     base = os.environ.get("XDG_CONFIG_HOME")
     return (Path(base) if base else Path.home() / ".config") / "irgym" / "farm.pem"
 
 
 def make_certificate(path: Path) -> bool:
-    """Make a certificate that only this user can read, unless there is one.
+    """Make a certificate that only this user can read, unless it exists already.
 
     Returns:
         Whether it was made.
@@ -45,7 +45,7 @@ def make_certificate(path: Path) -> bool:
         try:
             with os.fdopen(descriptor, "wb") as file:
                 file.write(_pem())
-            # It appears whole or not at all, and never replaces another that was made in the meantime.
+            # Atomic, and it never replaces a certificate that was made in the meantime.
             with suppress(FileExistsError):
                 path.hardlink_to(name)
                 return True
@@ -55,7 +55,7 @@ def make_certificate(path: Path) -> bool:
 
 
 def _pem() -> bytes:
-    """Return a new private key and a certificate that it has signed."""
+    """Return a new private key and a certificate signed by it."""
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes, serialization
     from cryptography.hazmat.primitives.asymmetric import ec
@@ -79,19 +79,19 @@ def _pem() -> bytes:
 
 
 def security_of(certificate: Path | None) -> "Security":
-    """Return what Dask needs to speak by TLS with those who hold a certificate alone; None is no TLS.
+    """Return Dask's settings for TLS among the holders of a certificate; for None, without TLS.
 
     Raises:
-        FarmError: The certificate is missing, damaged, or can be read by others.
+        FarmError: The certificate is missing, damaged, or readable by others.
     """
-    import ssl  # takes longer than all else that a command without a farm needs of this module
+    import ssl  # slow to import, and not needed by commands without a farm
 
     from distributed import Security
 
     if certificate is not None:
         _check(certificate)
     file = None if certificate is None else str(certificate)
-    # All is said here, so that nothing comes from Dask's own configuration.
+    # All settings are explicit, so that none comes from Dask's configuration.
     return Security(
         require_encryption=file is not None,
         tls_min_version=ssl.TLSVersion.TLSv1_3,

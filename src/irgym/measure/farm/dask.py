@@ -1,4 +1,4 @@
-"""A farm of Dask workers: any number of machines of one kind, that may come and go."""
+"""A farm of Dask workers: any number of machines of one kind, which may come and go."""
 
 import logging
 import math
@@ -18,9 +18,9 @@ from distributed.client import ClosedClientError
 from irgym.base.closing import Closing
 from irgym.base.errors import FarmError, IrgymError
 from irgym.core.cost import Call
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S, Answers, Batch, Left, batch_size
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.farm.members import ANSWER_S, NO_SCHEDULER, TAG, Kind, Member, greet, members_of, own_kind
 from irgym.measure.farm.protocol import conditions, limits_of
 from irgym.measure.farm.worker import run_batch
@@ -29,16 +29,16 @@ from irgym.measure.isolation.protocol import Limits, Reply
 from irgym.measure.machine import threads_text
 
 PATIENCE_S = 60.0
-"""How long to wait for a scheduler or a worker that is gone."""
+"""Seconds to wait for a lost scheduler or worker."""
 
 LOOK_S = 1.0
-"""How often to look who the workers are."""
+"""Seconds between updates of the list of workers."""
 
 AHEAD = 2
-"""Batches that a worker may have at once: it need not wait while the answers of one travel."""
+"""Number of batches that a worker may have, so that it need not wait for the transfer of answers."""
 
 GIVEN_UP = 3
-"""How often Dask may say that a batch killed several workers, which no candidate can."""
+"""Number of times that Dask may report a batch that killed several workers, which no candidate can do."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -46,14 +46,14 @@ _LOG = logging.getLogger(__name__)
 class DaskFarm(Closing):
     """The workers of a Dask scheduler. Use it as a context manager, or close it.
 
-    A worker that dies or leaves costs time only: its calls run elsewhere. When the scheduler goes, the
-    answers so far are kept, and the other calls are sent again once it is back. The first workers that are
-    found say on what kind of machine this farm measures; workers of another kind get nothing to do.
+    A worker that dies or leaves costs only time: its calls run elsewhere. If the scheduler is lost, the
+    answers so far are kept, and the other calls are sent again once it is back. The first workers determine
+    the kind of machine on which this farm measures; workers of other kinds get no calls.
 
     Args:
-        endpoint: Where the scheduler listens.
-        limits: What a call may use; the workers choose the core.
-        patience_s: How long to wait for workers, and for a scheduler that was there, seconds.
+        endpoint: Endpoint of the scheduler.
+        limits: Limits of a call; the workers choose the core.
+        patience_s: Seconds to wait for workers, or for a lost scheduler.
 
     Raises:
         FarmError: Nothing answers, there are no workers, or they are of different kinds.
@@ -63,7 +63,7 @@ class DaskFarm(Closing):
         self.endpoint = endpoint
         self._limits = replace(limits, core=None, shared_core=False)
         self._patience_s = patience_s
-        # Dask tells with tracebacks that a scheduler is gone; this farm knows what to do then.
+        # Dask logs a traceback for a lost scheduler, which this farm handles.
         logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
         self._name = uuid.uuid4().hex
         self._call_s = 1.0
@@ -79,7 +79,7 @@ class DaskFarm(Closing):
 
     @property
     def workers(self) -> int:
-        """How many calls run at once; 1 while there are no workers."""
+        """Number of calls that run at the same time; 1 while there are no workers."""
         if time.monotonic() - self._looked > LOOK_S:
             with suppress(*_GONE):
                 self._look()
@@ -92,7 +92,7 @@ class DaskFarm(Closing):
 
     @property
     def machine(self) -> str:
-        """The workers' machine, and how many there are."""
+        """The workers' machine, and their number."""
         threads = threads_text(self._limits.threads)
         return f"{self._kind.text}; {threads} on each of {self.workers} workers of {self.endpoint}"
 
@@ -100,33 +100,33 @@ class DaskFarm(Closing):
         """Return one reply for each call, in order.
 
         Raises:
-            FarmError: The scheduler or all workers stay away.
+            FarmError: The scheduler or all workers are lost.
             ChildError: The child process of a worker does not start.
         """
         return self._run(calls, self._limits)
 
     def call(self, call: Call, timeout_s: float | None = None) -> Reply:
-        """Run one call on a worker; other limits cost it a new child process.
+        """Run one call on a worker; different limits need a new child process there.
 
         Raises:
-            FarmError: The scheduler or all workers stay away.
+            FarmError: The scheduler or all workers are lost.
             ChildError: The child process of a worker does not start.
         """
         return self._run([call], limits_of(call, self._limits, timeout_s) or self._limits)[0]
 
     def members(self) -> list[Member]:
-        """Return the workers, by name, those of other kinds too.
+        """Return the workers of all kinds, sorted by name.
 
         Raises:
-            OSError: The scheduler is gone.
+            OSError: The scheduler is lost.
         """
-        # Otherwise Dask would answer with what it heard last.
+        # Otherwise Dask would return the last known state.
         if self._client.status != "running":
             raise ConnectionError(f"the scheduler at {self.endpoint} is gone")
         return members_of(self._client.scheduler_info(n_workers=-1))
 
     def close(self) -> None:
-        """Leave the farm; the workers stay."""
+        """Disconnect from the farm; the workers keep running."""
         with suppress(*_GONE):
             self._client.close()
 
@@ -173,7 +173,7 @@ class DaskFarm(Closing):
         return kinds[0]
 
     def _look(self) -> None:
-        """Count the workers that may work for this run."""
+        """Update the number of workers that can work for this run."""
         before = self._count
         self._count = sum(member.kind == self._kind for member in self.members())
         self._looked = time.monotonic()
@@ -204,9 +204,9 @@ class DaskFarm(Closing):
         return [unpack(answers[place]) for place in range(len(requests))]
 
     def _ask(self, requests: Sequence[bytes], limits: Limits, answers: dict[int, Answer]) -> None:
-        """Send the requests that have no answer, and collect answers until all have one.
+        """Send the unanswered requests, and collect answers until all requests have one.
 
-        What was collected stays when the scheduler goes, which raises one of `_GONE`.
+        A lost scheduler raises one of `_GONE`; the answers collected so far stay.
         """
         waiting = deque(place for place in range(len(requests)) if place not in answers)
         under_way: dict[str, tuple[Any, list[int]]] = {}
@@ -243,12 +243,12 @@ class DaskFarm(Closing):
         )
 
     def _answers_of(self, future: Any) -> Answers | Left | KilledWorker:
-        """Return what became of a batch, or why it must run again.
+        """Return the answers to a batch, or the reason why it must run again.
 
         Raises:
-            IrgymError: The worker found something that the user has to mend.
+            IrgymError: The worker found an error of the user.
             ChildError: The child process of the worker does not work.
-            CancelledError: The scheduler is gone.
+            CancelledError: The scheduler is lost.
         """
         if future.status == "finished":
             return future.result(timeout=self._patience_s)
@@ -263,4 +263,4 @@ class DaskFarm(Closing):
 
 
 _GONE = (OSError, CancelledError, ClosedClientError)
-"""What Dask raises when the scheduler is gone."""
+"""Exceptions that Dask raises when the scheduler is lost."""

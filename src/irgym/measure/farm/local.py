@@ -18,8 +18,8 @@ class LocalFarm(Closing):
     """Isolated child processes on this machine. Use it as a context manager, or close it.
 
     Args:
-        workers: Number of processes. More than one compile in parallel, and take turns on the timing core.
-        limits: What a call may use; by default with timing on `timing_core()`.
+        workers: Number of processes; several compile in parallel, and take turns on the timing core.
+        limits: Limits of a call; by default with timing on `timing_core()`.
     """
 
     def __init__(self, workers: int = 1, limits: Limits | None = None):
@@ -28,13 +28,13 @@ class LocalFarm(Closing):
         self._limits = limits or Limits(core=timing_core())
         shared = replace(self._limits, shared_core=True)
         self._children = [Child(shared if workers > 1 else self._limits) for _ in range(workers)]
-        # What validations and peers import stays out of the candidates' processes. Compilers use all cores
-        # there: only what is timed keeps to the timing cores.
+        # Keeps the imports of validations and baselines out of the candidates' processes. Compilers use all
+        # cores there, and only timing is restricted to the timing cores.
         self._aside = Child(shared)
 
     @property
     def workers(self) -> int:
-        """How many calls run at once."""
+        """Number of calls that run at the same time."""
         return len(self._children)
 
     @property
@@ -44,7 +44,7 @@ class LocalFarm(Closing):
 
     @property
     def machine(self) -> str:
-        """The machine, the cores and the threads used, and how busy it is."""
+        """The machine with the cores and threads used, and its load."""
         cores = timing_cores(self._limits.core, self._limits.threads)
         where = f" on core{'s' if len(cores) > 1 else ''} {', '.join(map(str, cores))}" if cores else ""
         shared = f", shared by {self.workers} processes" if self.workers > 1 else ""
@@ -52,12 +52,12 @@ class LocalFarm(Closing):
         return f"{fingerprint().text()}; {threads}{where}{shared}; {load().text()}"
 
     def start(self, candidates: Sequence[str], others: Sequence[str], calls: Sequence[Call] = ()) -> None:
-        """Start the processes, and have them import modules; do not wait for them.
+        """Start the processes, and let them import modules; do not wait for them.
 
         Args:
-            candidates: Names of modules that candidates need; empty where there may be none to measure.
-            others: Those that other calls need.
-            calls: What the process of these runs beforehand; what they return is dropped.
+            candidates: Modules that candidates need; empty if there may be no candidates.
+            others: Modules that other calls need.
+            calls: Calls that the process for other calls runs in advance; their results are dropped.
         """
         if candidates:
             for child in self._children:
@@ -74,7 +74,7 @@ class LocalFarm(Closing):
             return list(self._children[0].stream(calls))
         waiting = deque(enumerate(calls))
         replies: dict[int, Reply] = {}
-        # Of a few long calls, none should wait for a child that is busy while another is idle.
+        # With few long calls, none should wait for a busy child while another child is idle.
         ahead = max(1, min(AHEAD, len(calls) // (2 * self.workers)))
         with ThreadPoolExecutor(len(self._children)) as threads:
             runs = [threads.submit(_work, child, waiting, replies, ahead) for child in self._children]
@@ -83,15 +83,15 @@ class LocalFarm(Closing):
         return [replies[place] for place in range(len(calls))]
 
     def call(self, call: Call, timeout_s: float | None = None) -> Reply:
-        """Run one call in a process beside those of the candidates; in one of its own for other limits.
+        """Run one call in a process apart from the candidates', or in a new one if it has other limits.
 
         Raises:
             ChildError: The process does not start.
         """
-        own = limits_of(call, self._limits, timeout_s)
-        if own is None:
+        limits = limits_of(call, self._limits, timeout_s)
+        if limits is None:
             return self._aside.call(call)
-        with Child(own) as child:
+        with Child(limits) as child:
             return child.call(call)
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class LocalFarm(Closing):
 
 
 def _work(child: Child, waiting: deque[tuple[int, Call]], replies: dict[int, Reply], ahead: int) -> None:
-    """Let one child take calls from those that wait, so many ahead, until there are none."""
+    """Let a child take waiting calls until there are none; it has up to `ahead` calls at a time."""
     taken: deque[int] = deque()
 
     def take() -> Iterator[Call]:
@@ -112,7 +112,7 @@ def _work(child: Child, waiting: deque[tuple[int, Call]], replies: dict[int, Rep
             try:
                 place, call = waiting.popleft()
             except IndexError:
-                return  # another child took the last one in the meantime
+                return  # another child took the last call in the meantime
             taken.append(place)
             yield call
 

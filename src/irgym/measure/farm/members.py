@@ -1,4 +1,4 @@
-"""The workers of a farm: of what kind they are, and what they do."""
+"""The workers of a farm: their kinds and their activity."""
 
 import asyncio
 import socket
@@ -14,34 +14,34 @@ from distributed import rpc
 
 from irgym.base.errors import FarmError
 from irgym.measure.code_digest import digest_of
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.machine import fingerprint
 from irgym.measure.variables import machine_key
 
 TAG = "irgym"
-"""Under which name a Dask worker tells the scheduler what is told here."""
+"""Key of irgym's entries in a Dask worker's reports to the scheduler."""
 
-WORKING = ("core", "measure", "envs", "nets", "agents")
-"""The parts of irgym that run on workers: what measures, and what acts."""
+WORKING = ("base", "core", "measure", "envs", "policies", "networks", "agents")
+"""Packages of irgym that run on workers: those that measure, and those that act."""
 
 ANSWER_S = 5.0
-"""How long a scheduler may take to answer who its workers are."""
+"""Time limit in seconds for a scheduler's list of workers."""
 
 NO_SCHEDULER = (OSError, MemoryError, ValueError)
-"""What Dask raises when nothing answers, or something that is no scheduler: what a web server says looks like
-the size of a message to it, and TLS cannot begin after words that were not asked for."""
+"""Exceptions that Dask raises when no scheduler answers: it takes a web server's reply for the size of a
+message, and a TLS handshake fails after unexpected bytes."""
 
 
 @dataclass(frozen=True)
 class Kind:
-    """What the workers of a run must have in common: costs of different kinds must not be mixed.
+    """Properties that all workers of a run must share, since costs of different kinds must not be mixed.
 
     Attributes:
-        irgym: Version of irgym, and a digest of the sources that run on workers: one that was started before
-            they were edited is of another kind than one after it.
+        irgym: Version of irgym, and a digest of the sources that run on workers; so workers started before
+            and after an edit are of different kinds.
         machine: Key of the machine and of the variables that candidates inherit.
-        text: The machine in words.
+        text: Description of the machine.
     """
 
     irgym: str
@@ -50,7 +50,7 @@ class Kind:
 
     @property
     def resource(self) -> str:
-        """The Dask resource that workers of this kind have, and that a run of this kind asks for."""
+        """The Dask resource that workers of this kind provide and runs of this kind require."""
         return f"{TAG} {self.irgym} {self.machine}"
 
     def __str__(self) -> str:
@@ -59,22 +59,22 @@ class Kind:
 
 @cache
 def own_kind() -> Kind:
-    """Return the kind that this process would be as a worker."""
+    """Return the kind that this process would have as a worker."""
     machine = fingerprint()
     return Kind(f"{version('irgym')}+{digest_of(*WORKING)}", machine_key(machine), machine.text())
 
 
 @dataclass(frozen=True)
 class Activity:
-    """What a worker does, as it last told.
+    """Activity of a worker, by its last report.
 
     Attributes:
         done: Calls answered since it joined.
-        failed: Those of them that crashed, hung, ran out of memory or raised.
-        running: Calls that it has at hand.
-        run: The run that they belong to; empty where there are none.
-        waiting: Calls of that run that no worker had been given when it got these.
-        rate: Calls answered in a second, over the last minute.
+        failed: Calls among them that crashed, hung, ran out of memory or raised.
+        running: Calls that it is working on.
+        run: The run that they belong to; empty if there are none.
+        waiting: Calls of that run that no worker had when this worker got its batch.
+        rate: Calls answered per second, over the last minute.
     """
 
     done: int = 0
@@ -93,7 +93,7 @@ class Member:
         name: Its name.
         host: The machine's address.
         kind: Its kind.
-        activity: What it does.
+        activity: Its activity.
     """
 
     name: str
@@ -103,8 +103,8 @@ class Member:
 
 
 def members_of(identity: Mapping[str, Any]) -> list[Member]:
-    """Return irgym's workers among those that a Dask scheduler names, by name."""
-    workers: list[Mapping[str, Any]] = [one for one in identity["workers"].values() if TAG in one]
+    """Return irgym's workers from a Dask scheduler's identity, sorted by name."""
+    workers: list[Mapping[str, Any]] = [worker for worker in identity["workers"].values() if TAG in worker]
     members = [
         Member(
             str(worker["name"]),
@@ -118,20 +118,20 @@ def members_of(identity: Mapping[str, Any]) -> list[Member]:
 
 
 def _activity(told: Mapping[str, Any]) -> Activity:
-    """Return what a worker told, which may be of another version of irgym."""
+    """Return the activity that a worker reports; it may have another version of irgym."""
     return Activity(**{field.name: told[field.name] for field in fields(Activity) if field.name in told})
 
 
 class Stranger(FarmError):
-    """What answers does not prove that it is the farm."""
+    """The peer does not prove that it is the farm."""
 
 
 async def members_at(endpoint: Endpoint) -> list[Member]:
     """Ask a scheduler for its workers.
 
     Raises:
-        Stranger: What answers does not prove that it holds the certificate.
-        FarmError: Nothing that is a scheduler answers there, or the certificate is not in order.
+        Stranger: The peer does not prove that it holds the certificate.
+        FarmError: No scheduler answers there, or the certificate is not in order.
     """
     security: Any = security_of(endpoint.certificate)
     try:
@@ -144,15 +144,15 @@ async def members_at(endpoint: Endpoint) -> list[Member]:
 
 
 def greet(endpoint: Endpoint, security: Any) -> None:
-    """Make sure that what listens is a scheduler, which answers in time; Dask's client would wait for ever.
+    """Check that a scheduler listens and answers in time; Dask's client would wait forever.
 
     Args:
-        endpoint: Where it listens.
-        security: Dask's `Security`, for a run of that farm.
+        endpoint: Endpoint of the scheduler.
+        security: Dask's `Security` for a run of that farm.
 
     Raises:
-        Stranger: It does not prove that it holds the certificate.
-        OSError: Nothing listens there, or what does is no scheduler or does not answer.
+        Stranger: The peer does not prove that it holds the certificate.
+        OSError: No scheduler listens there, or it does not answer.
     """
     meet(endpoint, security)
     with ThreadPoolExecutor(1) as other:  # this thread may have an event loop, as in a notebook
@@ -160,10 +160,10 @@ def greet(endpoint: Endpoint, security: Any) -> None:
 
 
 async def _identity(endpoint: Endpoint, security: Any) -> Mapping[str, Any]:
-    """Return what a scheduler says of itself and of its workers.
+    """Return a scheduler's identity, with its workers.
 
     Raises:
-        OSError: What listens does not answer in time, or answers nonsense.
+        OSError: The peer does not answer in time, or is no scheduler.
     """
     arguments = security.get_connection_args("client")
     scheduler: Any
@@ -172,21 +172,21 @@ async def _identity(endpoint: Endpoint, security: Any) -> Mapping[str, Any]:
             return await scheduler.identity(n_workers=-1)
     except OSError:
         raise
-    except Exception as error:  # Dask may stumble over any word of what is no scheduler
+    except Exception as error:  # Dask may raise anything on the answer of another program
         raise ConnectionError(f"what answers at {endpoint} is no scheduler ({error!r})") from error
 
 
 def meet(endpoint: Endpoint, security: Any) -> None:
-    """Make sure that a scheduler listens, and that it proves itself, in the time that it has to answer.
+    """Check that a scheduler listens and proves its identity within `ANSWER_S`.
 
-    Dask would try again until it loses patience, and not say what is wrong.
+    Dask would retry until its time-out, without saying what is wrong.
 
     Args:
-        endpoint: Where to look.
-        security: Dask's `Security`, for a run or a worker of that farm.
+        endpoint: Endpoint of the scheduler.
+        security: Dask's `Security` for a run or a worker of that farm.
 
     Raises:
-        Stranger: It does not prove that it holds the certificate.
+        Stranger: The peer does not prove that it holds the certificate.
         OSError: Nothing listens there, or it does not answer.
     """
     tls: Any = security.get_connection_args("client")["ssl_context"]
@@ -195,7 +195,7 @@ def meet(endpoint: Endpoint, security: Any) -> None:
             return
         try:
             tls.wrap_socket(connection).close()
-        except ssl.SSLEOFError:  # it ends just now
+        except ssl.SSLEOFError:  # it is just ending
             raise
         except ssl.SSLCertVerificationError as error:
             raise Stranger(
@@ -205,12 +205,12 @@ def meet(endpoint: Endpoint, security: Any) -> None:
         except ssl.SSLError as error:
             raise Stranger(
                 f"what answers at {endpoint} does not prove by TLS that it is your farm: serve it without "
-                f"--insecure, or believe whoever answers there by --insecure or {endpoint}?insecure=1"
+                f"--insecure, or trust whoever answers there by --insecure or {endpoint}?insecure=1"
             ) from error
 
 
 def queue_length(members: Sequence[Member]) -> int:
-    """Return how many calls of the runs at work no worker has yet, as the workers were last told."""
+    """Return the number of calls of active runs that no worker has yet, by the workers' last reports."""
     waiting: dict[str, int] = {}
     for activity in (member.activity for member in members):
         if activity.run:

@@ -1,6 +1,6 @@
-"""What every farm does: runs calls in isolation, several at a time, on machines of one kind.
+"""Interface of farms, which run calls in isolation and in parallel, on machines of one kind.
 
-Compiling may run in parallel; timing has its core to itself.
+Compiling may run in parallel; timing has exclusive use of its core.
 """
 
 from collections.abc import Sequence
@@ -14,26 +14,26 @@ from irgym.measure.variables import keyed
 
 
 class Farm(Protocol):
-    """Runs calls in isolation, each once, or twice where the first end may not have been its own doing.
+    """Runs calls in isolation; a call runs again if something else may have caused its failure.
 
-    A call that crashes, hangs or runs out of memory is answered as such. A farm raises only where it is
-    itself broken. `irgym.measure.timing` takes the timing core wherever a call runs,
-    so a farm need not know which part of a call is timed.
+    A call that crashes, hangs or runs out of memory gets a reply that says so. A farm raises an exception
+    only if the farm is broken. `irgym.measure.timing` takes the timing core wherever a call runs, so that a
+    farm need not know which part of a call is timed.
     """
 
     @property
     def workers(self) -> int:
-        """How many calls run at once, at least 1."""
+        """Number of calls that run at the same time, at least 1."""
         ...
 
     @property
     def conditions(self) -> str:
-        """Key of what a result depends on beside its call: where it ran, and what it may use."""
+        """Key of the machine and the limits, on which results depend in addition to the call."""
         ...
 
     @property
     def machine(self) -> str:
-        """The same in words, with the cores and threads used."""
+        """Description of the machine, with the cores and threads used."""
         ...
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
@@ -41,26 +41,26 @@ class Farm(Protocol):
         ...
 
     def call(self, call: Call, timeout_s: float | None = None) -> Reply:
-        """Run one call that is no candidate, such as a validation; its environment may be its own.
+        """Run one call other than a candidate, such as a validation; it may change environment variables.
 
         Args:
-            call: What to run.
+            call: The call.
             timeout_s: Time limit; by default that of a candidate.
         """
         ...
 
     def close(self) -> None:
-        """Give up the workers."""
+        """Release the workers."""
         ...
 
 
 def limits_of(call: Call, limits: Limits, timeout_s: float | None) -> Limits | None:
-    """Return the limits of a call that needs a process of its own; None where it needs none.
+    """Return the limits of a call that needs a separate process; None if it does not.
 
     Args:
-        call: It may have variables of its own.
-        limits: What others may use.
-        timeout_s: Another time limit than theirs.
+        call: The call, which may set environment variables.
+        limits: Limits of other calls.
+        timeout_s: A different time limit, or None.
     """
     if timeout_s is None and not call.environment:
         return None
@@ -69,13 +69,13 @@ def limits_of(call: Call, limits: Limits, timeout_s: float | None) -> Limits | N
 
 
 def conditions(machine: str, limits: Limits) -> str:
-    """Return the key of a machine and of what a candidate may use: limits decide whether one times out.
+    """Return the key of a machine and of a candidate's limits, which decide whether it times out.
 
     Args:
-        machine: As `machine_key` returns it where calls run.
-        limits: What a candidate may use.
+        machine: Result of `machine_key` where calls run.
+        limits: Limits of a candidate.
     """
     threads = f", {threads_text(limits.threads)}" if limits.threads > 1 else ""
-    own = keyed(limits.environment)
-    variables = f"; {own}" if own else ""
+    set_variables = keyed(limits.environment)
+    variables = f"; {set_variables}" if set_variables else ""
     return f"{machine}; at most {limits.timeout_s:g} s, {limits.memory_bytes >> 20} MiB{threads}{variables}"

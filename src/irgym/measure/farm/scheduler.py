@@ -1,4 +1,4 @@
-"""The scheduler of a farm: where workers and runs meet."""
+"""The scheduler of a farm, which connects workers and runs."""
 
 import asyncio
 import socket
@@ -9,48 +9,49 @@ from typing import Any
 from distributed import Scheduler, SchedulerPlugin
 
 from irgym.base.errors import FarmError
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import SEND_S
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 
 
 class Prompt(SchedulerPlugin):
-    """Has a scheduler send to its workers at once."""
+    """Makes a scheduler send messages to its workers without delay."""
 
     name = "irgym-prompt"
 
     def add_worker(self, scheduler: Scheduler, worker: str) -> None:
-        """Dask calls this when a worker has joined."""
+        """Configure a worker's stream; Dask calls this when the worker has joined."""
         stream: Any = scheduler.stream_comms[worker]
         stream.interval = SEND_S
 
 
 class NoPages:
-    """Keeps a scheduler or worker of Dask from serving web pages, which tell everybody what it does."""
+    """Keeps a scheduler or worker of Dask from serving web pages, which would expose its work to anyone."""
 
     def start_http_server(self, *arguments: Any, **options: Any) -> None:
-        """Dask calls this to serve its pages."""
+        """Serve no pages."""
 
 
 class FarmScheduler(NoPages, Scheduler):
-    """A scheduler that listens in one place, for those who hold the certificate."""
+    """A scheduler that listens on one interface, for holders of the certificate."""
 
 
 def scheduler_options() -> dict[str, Any]:
-    """Return what all schedulers of farms are made with, beside where they listen."""
+    """Return the options of all farm schedulers, except the address."""
     return {"dashboard": False, "plugins": (Prompt(),)}
 
 
 async def serve(endpoint: Endpoint, stop: asyncio.Event, ready: Callable[[], None]) -> None:
-    """Let workers and runs meet until told to stop; the workers wait for the next scheduler then.
+    """Run a scheduler until told to stop; its workers then wait for the next scheduler.
 
     Args:
-        endpoint: Where to listen. Without a certificate, whoever reaches it can run code on the workers.
-        stop: Set it to end.
-        ready: Called when it listens.
+        endpoint: Endpoint to listen on. Without a certificate, anyone who reaches it can run code on the
+            workers.
+        stop: Event that stops the scheduler.
+        ready: Called when the scheduler listens.
 
     Raises:
-        FarmError: The port is taken, the host is none of this machine's, or the certificate is not in order.
+        FarmError: The port is taken, the host is not this machine's, or the certificate is not in order.
     """
     security = security_of(endpoint.certificate)
     try:
@@ -62,7 +63,7 @@ async def serve(endpoint: Endpoint, stop: asyncio.Event, ready: Callable[[], Non
             security=security,
             **scheduler_options(),
         )
-    except (OSError, UnicodeError) as error:  # no name of a host has such parts
+    except (OSError, UnicodeError) as error:  # UnicodeError: not a valid host name
         raise _deaf(endpoint, error) from error
     except RuntimeError as error:
         if not isinstance(error.__cause__, OSError):
@@ -77,7 +78,7 @@ def _one_interface(endpoint: Endpoint) -> str:
     """Return the host to listen on.
 
     Raises:
-        FarmError: It means all interfaces.
+        FarmError: The host means all interfaces.
         OSError: There is no such host.
     """
     host = endpoint.host.strip("[]")

@@ -19,9 +19,9 @@ from distributed.utils import get_ip
 from irgym.base.closing import Closing
 from irgym.base.errors import BackendError, FarmError, explained
 from irgym.core.cost import Call
-from irgym.measure.farm.address import Endpoint, parse_options
 from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm
+from irgym.measure.farm.endpoint import Endpoint, parse_options
 from irgym.measure.farm.scheduler import FarmScheduler, scheduler_options
 from irgym.measure.isolation.protocol import Limits, Reply
 
@@ -33,12 +33,12 @@ from dask_jobqueue.slurm import SLURMCluster, SLURMJob  # noqa: E402
 signal.signal(signal.SIGINT, _INTERRUPT)
 
 LEAVE_S = 60.0
-"""After how many seconds without a scheduler a job ends."""
+"""Seconds without a scheduler after which a job ends."""
 
 
 @dataclass(frozen=True)
 class SlurmOptions:
-    """What to ask SLURM for; the options of a `slurm?...` address.
+    """Options of a `slurm?...` address: the jobs to request from SLURM.
 
     Attributes:
         workers: Number of jobs, each with one worker.
@@ -49,9 +49,9 @@ class SlurmOptions:
         account: Account to charge; empty for the default one.
         constraint: Features that a node must have, so that all nodes are of one kind.
         interface: Network interface between the jobs and this machine, such as `ib0`.
-        patience_s: How long to wait for the first job to start, seconds.
-        certificate: File with the farm's certificate, which the jobs can read too, made where there is none;
-            empty for one of the run, beside the user's own.
+        patience_s: Seconds to wait for the first job to start.
+        certificate: File with the farm's certificate, which the jobs can read too; it is made if missing.
+            Empty for a temporary certificate, in the folder of the user's.
     """
 
     workers: int = 1
@@ -91,7 +91,7 @@ _TEXT = r"[\w.,:&|*+-]+"
 
 
 def _value(name: str, text: str) -> int | float | str:
-    # What goes into a job's script must not be able to be anything but an option.
+    # Values go into a job's script, and must not be able to inject commands.
     if not re.fullmatch(_PATTERNS.get(name, _TEXT), text):
         example = getattr(SlurmOptions, name) or "text without blanks"
         raise FarmError(
@@ -120,7 +120,7 @@ class WorkerCluster(SLURMCluster):
 
 
 def cluster_of(options: SlurmOptions, certificate: Path) -> Any:
-    """Return a scheduler in this process without jobs yet; its `job_script()` is what they will be.
+    """Return a scheduler in this process, without jobs yet; its `job_script()` is the script of a job.
 
     Raises:
         FarmError: This machine has no such interface.
@@ -142,7 +142,7 @@ def cluster_of(options: SlurmOptions, certificate: Path) -> Any:
 
 
 def _host(interface: str) -> str:
-    """Return this machine's address in the network of an interface, or in that of the default route."""
+    """Return this machine's address on an interface, by default the interface of the default route."""
     if not interface:
         return str(get_ip())
     places = psutil.net_if_addrs()
@@ -156,7 +156,7 @@ def _host(interface: str) -> str:
 
 @contextmanager
 def _certificate(options: SlurmOptions) -> Generator[Path]:
-    """Make a certificate for the run, unless the options name one; that of the run ends with it."""
+    """Provide the certificate that the options name, or else a temporary one for the run."""
     if options.certificate:
         path = Path(options.certificate).expanduser().absolute()
         make_certificate(path)
@@ -177,13 +177,13 @@ class SlurmFarm(Closing):
     """Workers in SLURM jobs, which end with the farm. Use it as a context manager, or close it.
 
     Args:
-        options: What to ask SLURM for.
-        limits: What a call may use.
+        options: Jobs to request from SLURM.
+        limits: Limits of a call.
 
     Raises:
         BackendError: This machine cannot submit jobs.
-        FarmError: No job has started in time, the nodes are of different kinds, or there is no place for the
-            certificate.
+        FarmError: No job started in time, the nodes are of different kinds, or the certificate cannot be
+            written.
     """
 
     def __init__(self, options: SlurmOptions, limits: Limits):
@@ -201,17 +201,17 @@ class SlurmFarm(Closing):
 
     @property
     def workers(self) -> int:
-        """How many calls run at once."""
+        """Number of calls that run at the same time."""
         return self._farm.workers
 
     @property
     def conditions(self) -> str:
-        """Key of the nodes and of the limits."""
+        """Key of the nodes and the limits."""
         return self._farm.conditions
 
     @property
     def machine(self) -> str:
-        """The nodes, and how many there are."""
+        """Description of the nodes, and their number."""
         return self._farm.machine
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:

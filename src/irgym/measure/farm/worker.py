@@ -1,4 +1,4 @@
-"""A worker of a farm: a Dask worker with one thread and one isolated child, which joins again and again."""
+"""A worker of a farm: a Dask worker with one thread and one isolated child, which rejoins after failures."""
 
 import asyncio
 import os
@@ -16,9 +16,9 @@ from distributed import Security, Worker, WorkerPlugin, get_worker
 from distributed.utils import get_ip
 
 from irgym.base.errors import FarmError
-from irgym.measure.farm.address import Endpoint
 from irgym.measure.farm.batch import BATCH_S, SEND_S, Answers, Batch, Left
 from irgym.measure.farm.certificate import security_of
+from irgym.measure.farm.endpoint import Endpoint
 from irgym.measure.farm.members import TAG, Activity, Kind, Stranger, members_at, own_kind
 from irgym.measure.farm.scheduler import NoPages
 from irgym.measure.isolation.child import Answer, Child, Packed
@@ -29,10 +29,10 @@ RETRY_S = 0.5
 """Pause between attempts to reach a scheduler."""
 
 JOIN_S = 10.0
-"""How long a scheduler may take to accept a worker."""
+"""Seconds that a scheduler may take to accept a worker."""
 
 RATE_S = 60.0
-"""Time over which rates are counted."""
+"""Seconds over which rates are averaged."""
 
 
 class Isolation(WorkerPlugin):
@@ -50,15 +50,15 @@ class Isolation(WorkerPlugin):
         self._answered: deque[float] = deque()
 
     def setup(self, worker: Worker) -> None:
-        """Let the worker answer at once."""
+        """Make the worker send answers without delay."""
         stream: Any = worker.batched_stream
         stream.interval = SEND_S
 
     def run(self, batch: Batch) -> Answers:
-        """Run as much of a batch in the child as there is time for; only the worker's thread calls this.
+        """Run as much of a batch in the child as time allows; only the worker's thread calls this.
 
         Raises:
-            Left: The worker leaves, so that the batch must run elsewhere.
+            Left: The worker is leaving, so that the batch must run elsewhere.
             ChildError: The child does not start.
         """
         with self._busy:
@@ -86,7 +86,7 @@ class Isolation(WorkerPlugin):
         return tuple(answers)
 
     def _child_with(self, limits: Limits) -> Child:
-        """Return the child, a new one where the limits are not those of the last batch."""
+        """Return the child, or a new one if the limits differ from the last batch's."""
         if self._child is None or limits != self._limits:
             if self._child is not None:
                 self._child.close()
@@ -96,7 +96,7 @@ class Isolation(WorkerPlugin):
         return self._child
 
     def activity(self) -> Activity:
-        """Return what the worker does."""
+        """Return the worker's activity."""
         now = time.monotonic()
         while self._answered and self._answered[0] < now - RATE_S:
             self._answered.popleft()
@@ -104,7 +104,7 @@ class Isolation(WorkerPlugin):
         return replace(self._activity, rate=rate)
 
     def teardown(self, worker: Worker) -> None:
-        """End the child, and whatever it runs."""
+        """End the child and its calls."""
         del worker
         self._left = True
         while not self._busy.acquire(timeout=0.1):
@@ -116,7 +116,7 @@ class Isolation(WorkerPlugin):
 
 
 def _in_time(requests: Sequence[bytes]) -> Iterator[bytes]:
-    """Yield requests until their time is over; the first one always."""
+    """Yield requests until `BATCH_S` is over, at least one."""
     deadline = time.perf_counter() + BATCH_S
     for place, request in enumerate(requests):
         if place and time.perf_counter() > deadline:
@@ -125,17 +125,17 @@ def _in_time(requests: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def run_batch(batch: Batch) -> Answers:
-    """Run a batch where Dask put it: the task of a farm.
+    """Run a batch on the worker that Dask chose.
 
     Raises:
-        Left: The worker leaves, so that the batch must run elsewhere.
+        Left: The worker is leaving, so that the batch must run elsewhere.
         ChildError: The child does not start.
     """
     return cast(Isolation, get_worker().plugins[TAG]).run(batch)
 
 
 class FarmWorker(NoPages, Worker):
-    """A worker that listens in one place, for those who hold the certificate."""
+    """A worker that listens on one interface, for holders of the certificate."""
 
 
 async def join(
@@ -145,18 +145,18 @@ async def join(
     stop: asyncio.Event,
     say: Callable[[str], None],
 ) -> None:
-    """Work for the farm of a scheduler, and join again whenever the scheduler was gone.
+    """Work for the farm of a scheduler, and rejoin whenever the scheduler was lost.
 
     Args:
-        endpoint: Where the scheduler listens.
+        endpoint: Endpoint of the scheduler.
         name: Name of the worker; by default host and process number.
-        patience_s: Leave when no scheduler has answered for so many seconds; None waits forever.
-        stop: Set it to leave.
-        say: Told in one line what happens.
+        patience_s: Seconds without a scheduler after which to leave; None waits forever.
+        stop: Event that makes the worker leave.
+        say: Called with lines of progress.
 
     Raises:
-        FarmError: The farm has workers of another kind or one of that name, or no scheduler answers, or the
-            certificate is not in order or not that of what answers.
+        FarmError: The farm has workers of another kind or one of that name, no scheduler answers, or the
+            certificate is not in order or not the scheduler's.
     """
     name = name or f"{socket.gethostname()}-{os.getpid()}"
     security = security_of(endpoint.certificate)
@@ -185,13 +185,13 @@ async def join(
 
 
 class _Absent(Exception):
-    """The scheduler does not answer, or cannot take the worker yet."""
+    """The scheduler does not answer, or cannot accept the worker yet."""
 
 
 async def _check(endpoint: Endpoint, kind: Kind, name: str | None) -> None:
-    """Make sure that the farm's workers are of the same kind, and that none has the same name.
+    """Check that the farm's workers are of the same kind, and that none has the same name.
 
-    One that has worked for the farm already, and so has no name here, waits for it whoever has its place now.
+    A worker that rejoins passes no name, and waits even if another peer answers at the endpoint.
     """
     try:
         members = await members_at(endpoint)
@@ -213,19 +213,19 @@ async def _worker(endpoint: Endpoint, security: Security, name: str, kind: Kind)
     """Start a Dask worker.
 
     Raises:
-        _Absent: The scheduler does not answer, or not now.
+        _Absent: The scheduler does not answer, or does not accept the worker yet.
     """
     isolation = Isolation()
-    # Dask would look at what the thread does a hundred times a second, beside what is timed.
+    # Dask would profile the thread a hundred times a second, and disturb the timing.
     with dask.config.set({"distributed.worker.profile.enabled": False}):
         worker = FarmWorker(
             endpoint.url,
             security=security,
             name=name,
             nthreads=1,
-            # Reached from where the scheduler is, and from nowhere else.
+            # Reachable from the scheduler's network only.
             host=str(get_ip(endpoint.host.strip("[]"), endpoint.port)),
-            memory_limit=0,  # the child has limits of its own
+            memory_limit=0,  # the child has separate limits
             death_timeout=JOIN_S,
             resources={kind.resource: 1},
             plugins=(isolation,),
@@ -237,15 +237,15 @@ async def _worker(endpoint: Endpoint, security: Security, name: str, kind: Kind)
     except TimeoutError as error:
         raise _Absent from error
     except RuntimeError as error:
-        # Dask refuses a name while it does not know yet that who had it is gone.
+        # Dask refuses a name until it notices that its former owner is gone.
         if not isinstance(error.__cause__, (OSError, ValueError)):
             raise
         raise _Absent from error
 
 
 async def _first(*awaitables: Any) -> None:
-    """Wait for one of several things and drop the others."""
-    tasks = [asyncio.ensure_future(one) for one in awaitables]
+    """Wait for the first of several awaitables and cancel the others."""
+    tasks = [asyncio.ensure_future(awaitable) for awaitable in awaitables]
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     for task in tasks:
         task.cancel()

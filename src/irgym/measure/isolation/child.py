@@ -39,26 +39,26 @@ __all__ = [
 ]
 
 AHEAD = 4
-"""Calls that a child may have at once: enough that it never waits for the parent."""
+"""Number of calls that a child may have: enough that it never waits for the parent."""
 
 
 class ChildError(RuntimeError):
-    """The child process itself does not work; no candidate is to blame."""
+    """The child process does not work; no candidate is to blame."""
 
 
 Answer: TypeAlias = Packed | Crashed | TimedOut | OutOfMemory
-"""How a packed call ended."""
+"""Outcome of a packed call."""
 
 
 def pack(call: Call) -> bytes:
-    """Return a call as `Child.exchange` takes it."""
-    # The arguments stay packed until the child has imported what they need.
+    """Return a call packed for `Child.exchange`."""
+    # The arguments stay packed until the child has imported the modules that they need.
     arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
     return pickle.dumps((call.function, arguments), pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(answer: Answer) -> Reply:
-    """Return the reply that an answer of `Child.exchange` holds."""
+    """Return the reply of a packed answer from `Child.exchange`."""
     if not isinstance(answer, Packed):
         return answer
     if answer.kind == RETURNED:
@@ -69,12 +69,12 @@ def unpack(answer: Answer) -> Reply:
 
 
 class Child(Closing):
-    """Runs calls one after the other in a process of its own, which is replaced when it dies or hangs.
+    """Runs calls one after the other in a child process, which is replaced when it dies or hangs.
 
     The process starts on the first call. Use it from one thread at a time, and close it.
 
     Attributes:
-        limits: What a call may use.
+        limits: Limits of a call.
     """
 
     def __init__(self, limits: Limits | None = None):
@@ -83,12 +83,12 @@ class Child(Closing):
         self._beforehand = 0
 
     def start(self, modules: Sequence[str], calls: Iterable[Call] = ()) -> None:
-        """Start the process, if there is none, and have it make ready for later calls; do not wait for it.
+        """Start the process, if there is none, and let it prepare for later calls; do not wait for it.
 
         Args:
-            modules: Names of modules to import. What cannot be imported, the call that needs it says.
-            calls: What to run for what it leaves in memory. What they return is dropped, and where one kills
-                the process, the next call gets a new one.
+            modules: Modules to import. A failed import is reported by the call that needs the module.
+            calls: Calls to run for their side effects, such as caches. Their results are dropped, and if one
+                kills the process, the next call gets a new one.
         """
         if not self._process:
             self._process = Process(self.limits, modules)
@@ -107,28 +107,28 @@ class Child(Closing):
     def stream(self, calls: Iterable[Call], ahead: int = AHEAD) -> Iterator[Reply]:
         """Run calls in order and yield their replies in order, sending a few calls ahead.
 
-        A call that kills the process or takes too long costs its own reply only: the calls after it run
-        in a new process. One that was killed from outside, took too long without computing, or found too
-        little memory in a process that had run others, runs once more in a new process, and what happens then
+        A call that kills the process or takes too long affects only its reply: the calls after it run in a
+        new process. A call runs a second time, in a new process, if it was killed from outside, timed out
+        without computing, or ran out of memory in a process that had run others; then the second outcome
         counts. Abandoning the iterator kills the process if calls are under way.
 
         Args:
-            calls: Taken from only as far as they can be sent.
-            ahead: Calls that the process may have at once, at least 1.
+            calls: The calls; they are consumed only as they can be sent.
+            ahead: Number of calls that the process may have, at least 1.
 
         Raises:
             ChildError: The process does not start or stops working between calls.
-            StorageError: The lock of the timing core is not to be had.
+            StorageError: The lock of the timing core cannot be taken.
         """
         for answer in self.exchange(map(pack, calls), ahead):
             yield unpack(answer)
 
     def exchange(self, requests: Iterable[bytes], ahead: int = AHEAD) -> Iterator[Answer]:
-        """Do what `stream` does with calls that are packed, and leave the answers packed.
+        """Run packed calls as `stream` does, and yield packed answers.
 
         Raises:
             ChildError: The process does not start or stops working between calls.
-            StorageError: The lock of the timing core is not to be had.
+            StorageError: The lock of the timing core cannot be taken.
         """
         self._finish_beforehand()
         source = iter(requests)
@@ -167,20 +167,20 @@ class Child(Closing):
                 self._kill()
 
     def interrupt(self) -> None:
-        """Kill the process from any thread; a call that is under way ends as if it had killed it."""
+        """Kill the process from any thread; a running call ends as crashed."""
         process = self._process
         if process:
             process.strike()
 
     def dismiss(self) -> None:
-        """Tell an idle process to end, before `close` waits for it: several then end at the same time."""
+        """Tell an idle process to end before `close` waits for it: several can then end concurrently."""
         if self._process:
             self._process.dismiss()
 
     def close(self) -> None:
         """End the process. A later call starts a new one."""
         if self._beforehand:
-            self._kill()  # nobody needs what it computes
+            self._kill()  # the results of its calls are not needed
         if self._process:
             self._process.finish()
             self._process = None
@@ -191,7 +191,7 @@ class Child(Closing):
             self._kill()
 
     def _finish_beforehand(self) -> None:
-        """Wait for the calls of `start`."""
+        """Wait for the calls given to `start`."""
         while self._beforehand and self._process:
             received = self._process.receive()
             self._beforehand -= 1
@@ -213,14 +213,14 @@ class Child(Closing):
             self._process = None
 
     def _bury(self, process: Process, end: Dead | Late) -> Answer | None:
-        """Kill the process and say what the call at hand did; None where no call was running."""
+        """Kill the process and return the outcome of the current call; None if no call was running."""
         verdict = process.verdict(end)
         self._process = None
         return None if process.waiting else verdict
 
 
 def _in_doubt(process: Process, answer: Answer) -> bool:
-    """Say whether something else than the call may have caused its end."""
+    """Say whether something other than the call may have caused its failure."""
     if isinstance(answer, Packed):
         return answer.kind == NO_MEMORY and process.answers > 1
     return answer.doubtful

@@ -1,4 +1,4 @@
-"""One life of an isolated child process: its pipes, its clock, and how it ends."""
+"""A single isolated child process: its pipes, the clock of its calls, and how it ends."""
 
 import math
 import os
@@ -32,33 +32,33 @@ from irgym.measure.locks import Queue
 from irgym.measure.variables import for_child
 
 PATIENCE_S = 600.0
-"""How long a child may start up or import before something is broken."""
+"""Seconds that a child may take to start up or to import; after that it is broken."""
 
 FAULTS = frozenset({"SIGABRT", "SIGBUS", "SIGFPE", "SIGILL", "SIGSEGV", "SIGSYS", "SIGTRAP"})
-"""Signals that a process brings upon itself; others come from outside, or may."""
+"""Signals caused by the process; other signals may come from outside."""
 
 _TAIL_BYTES = 2000
 
 
 class Dead(NamedTuple):
-    """The process ended, or says nonsense."""
+    """The process ended, or sent invalid data."""
 
 
 class Late(NamedTuple):
     """The process did not answer in time.
 
     Attributes:
-        certain: Whether it computed all that time.
+        certain: Whether it was computing all the time.
     """
 
     certain: bool
 
 
 class Packed(NamedTuple):
-    """What a function returned or raised, still packed: only who wants it need be able to import its types.
+    """A value or exception of a function, still pickled, so that only its reader must import its types.
 
     Attributes:
-        kind: How the call ended.
+        kind: Outcome of the call.
         payload: The pickled value or exception.
     """
 
@@ -67,15 +67,16 @@ class Packed(NamedTuple):
 
 
 class Process:
-    """One life of a child: its pipes, and the clock of the call at hand.
+    """A single child process: its pipes, and the clock of the current call.
 
     Attributes:
-        waiting: Whether the process starts up, imports or waits for the timing core: the clock stands still.
-        answers: How many calls it has answered.
+        waiting: Whether the process starts up, imports or waits for the timing core; the clock is stopped
+            then.
+        answers: Number of calls that it has answered.
     """
 
     def __init__(self, limits: Limits, modules: Sequence[str] = ()):
-        """Start the process; it imports the modules before the first call comes, those that it can."""
+        """Start the process, which imports the modules, if possible, before the first call."""
         self.waiting = True
         self.answers = 0
         self._status: int | None = None
@@ -120,13 +121,13 @@ class Process:
         return self._popen.poll() is None
 
     def receive(self) -> Packed | Dead | Late:
-        """Return the next answer, watching the clock of the call at hand.
+        """Return the next answer, watching the clock of the current call.
 
-        The clock starts here, or when the process says so: a parent that was away while its pipe was full
-        must not take that time for the candidate's.
+        The clock starts here, or when the process says so: time in which the parent did not empty the pipe
+        must not count against the candidate.
 
         Raises:
-            StorageError: The lock of the timing core is not to be had.
+            StorageError: The lock of the timing core cannot be taken.
         """
         self._restart_clock()
         while True:
@@ -144,58 +145,58 @@ class Process:
                 self._ended = True
 
     def _restart_clock(self) -> None:
-        # Of a lock, the queue says when it has taken too long.
+        # While waiting for a lock, the queue decides when it has taken too long.
         patience_s = math.inf if self._queue else PATIENCE_S
         self._watch.restart(patience_s if self.waiting else self._timeout_s)
 
     def kill(self) -> None:
-        """Kill the process and all that it started, and keep what it printed last."""
+        """Kill the process and its descendants, and keep its last output."""
         self._kill_group()
         self._reap()
 
     def strike(self) -> None:
-        """Kill the process and all that it started while another thread may wait for it."""
+        """Kill the process and its descendants, while another thread may be waiting for it."""
         if self.alive():
             self._struck = True
             self._kill_group()
 
     def _kill_group(self) -> None:
-        # The group may be gone; macOS says EPERM where only a zombie is left of it.
+        # The group may be gone; macOS returns EPERM if only a zombie of it is left.
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(self._popen.pid, signal.SIGKILL)
 
     def dismiss(self) -> None:
-        """Tell an idle process that no more calls come, so that it ends by itself."""
+        """Tell an idle process that no more calls come, so that it exits."""
         requests, self._requests = self._requests, -1
         _close(requests)
 
     def finish(self) -> None:
-        """Let an idle process end by itself; kill one that does not, or that has done nothing yet."""
+        """Let an idle process exit; kill it if it does not, or if it has answered no call yet."""
         self.dismiss()
         if self.answers:
             self.ends_within(0.5)
         self.kill()
 
     def ends_within(self, seconds: float) -> bool:
-        """Wait for the process to end by itself, and say whether it did."""
+        """Wait for the process to exit, and say whether it did."""
         with suppress(subprocess.TimeoutExpired):
             self._popen.wait(seconds)
         return not self.alive()
 
     def epitaph(self) -> str:
-        """Say in one line how the process ended."""
+        """Return one line on how the process ended."""
         how = "the process was lost" if self._status is None else ended_how(self._status)
         return f"{how}; it printed: {self._last_words}" if self._last_words else how
 
     def verdict(self, end: Dead | Late) -> Crashed | TimedOut | OutOfMemory:
-        """Kill the process and say what that means for the call that it was running."""
-        by_itself = self.ends_within(1.0) if isinstance(end, Dead) else False
+        """Kill the process and return the outcome of the call that it was running."""
+        exited = self.ends_within(1.0) if isinstance(end, Dead) else False
         self.kill()
         if self._struck:
             return Crashed("it was interrupted")
         if isinstance(end, Late):
             return TimedOut(self._timeout_s, doubtful=not end.certain)
-        if not by_itself:
+        if not exited:
             return Crashed("the process wrote nonsense into its pipe, or closed it")
         name = _signal(self._status or 0)
         if name == "SIGKILL":
@@ -204,7 +205,7 @@ class Process:
         return Crashed(self.epitaph(), doubtful=bool(name) and name not in FAULTS)
 
     def _reap(self) -> None:
-        """Take leave of the dead process; once more where an interrupt came in between."""
+        """Collect the dead process's status and last output; an interrupted call may be repeated."""
         self._status = self._popen.wait()
         if self._output.closed:
             return
@@ -233,10 +234,10 @@ class Process:
         except BlockingIOError:
             pass
         except BrokenPipeError:
-            self._outgoing.clear()  # it died; the other pipe says so too
+            self._outgoing.clear()  # it died, as the other pipe shows too
 
     def _exchange(self, wait_s: float) -> bool:
-        """Write what is queued and read what has come, waiting for either; say whether anything was read."""
+        """Wait, then write queued data and read available data; say whether anything was read."""
         if self._outgoing:
             self._poll.register(self._requests, select.POLLOUT)
         self._poll.poll(wait_s * 1000)
@@ -252,12 +253,12 @@ class Process:
         return True
 
     def _next_answer(self) -> Packed | None:
-        """Take the next answer from what was read, following the clock's notices on the way."""
+        """Take the next answer from the data read, processing notices for the clock on the way."""
         while len(self._incoming) >= ANSWER.size:
             kind, length = ANSWER.unpack_from(self._incoming)
             if kind not in KINDS:
                 self._incoming.clear()
-                self._ended = True  # a wild write reached the pipe: the process is not to be trusted
+                self._ended = True  # a wild write reached the pipe: the process cannot be trusted
                 return None
             end = ANSWER.size + length
             if len(self._incoming) < end:
@@ -274,7 +275,7 @@ class Process:
 
 
 def _modules(limits: Limits) -> dict[str, str]:
-    """Return where the process finds modules: where this one does, unless its limits say otherwise."""
+    """Return the process's search path for modules: this process's, unless its limits set another."""
     path = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return {"PYTHONPATH": limits.environment.get("PYTHONPATH", path)}
 
@@ -285,12 +286,12 @@ def _close(descriptor: int) -> None:
 
 
 def ended_how(status: int) -> str:
-    """Say how a process ended, by the status that `subprocess` gives it."""
+    """Return words on how a process ended, by its status from `subprocess`."""
     return f"killed by {_signal(status)}" if status < 0 else f"exited with status {status}"
 
 
 def _signal(status: int) -> str:
-    """Return the name of the signal that ended a process, empty where none did."""
+    """Return the name of the signal that ended a process; empty if none did."""
     if status >= 0:
         return ""
     try:

@@ -1,4 +1,4 @@
-"""What a parent and its isolated child say to each other: limits, replies, and frames on a pipe."""
+"""Messages between a parent and its isolated child: limits, replies, and frames on a pipe."""
 
 import os
 import struct
@@ -15,18 +15,18 @@ GIB = 1 << 30
 
 @dataclass(frozen=True)
 class Limits:
-    """What a candidate may use.
+    """Limits of a candidate.
 
     Attributes:
-        timeout_s: Seconds that one call may take once it runs; waiting and imports do not count, nor does
-            time in which it was stopped or others had the processor, see `watch`.
-        memory_bytes: Private memory that the process may take beyond what it holds after its imports.
-        file_bytes: Greatest size of a file that it may write, its own output included.
-        core: Core to time on; None where processes cannot be pinned.
-        shared_core: Whether other workers time on that core too: the process is then pinned to it only
-            while timing; otherwise for its whole life.
-        threads: Threads of a candidate; those beyond the first get the cores before that one.
-        environment: Environment variables beyond those of the parent.
+        timeout_s: Time limit of a call in seconds. Waiting and imports do not count, nor does time in which
+            the process was stopped or others had the processor, see `watch`.
+        memory_bytes: Private memory that the process may take, in addition to that after its imports.
+        file_bytes: Greatest size of a file that it may write, including its output.
+        core: Timing core; None where processes cannot be pinned.
+        shared_core: Whether other workers time on that core too. The process is then pinned to it only while
+            timing, and otherwise for its whole life.
+        threads: Number of threads of a candidate; further threads get the cores before the timing core.
+        environment: Environment variables in addition to the parent's.
     """
 
     timeout_s: float = 10.0
@@ -43,7 +43,7 @@ class Returned:
     """The function returned.
 
     Attributes:
-        value: What it returned.
+        value: The returned value.
     """
 
     value: Any
@@ -56,7 +56,7 @@ class Raised:
     Attributes:
         message: The exception in one line: its type and text.
         traceback: The traceback, as Python prints it.
-        user_error: The exception itself where it is the user's to mend.
+        user_error: The exception if it is an error of the user.
     """
 
     message: str
@@ -69,8 +69,8 @@ class Crashed:
     """The process died.
 
     Attributes:
-        detail: How, and the last lines that it printed.
-        doubtful: Whether something else than the call may have caused it, twice.
+        detail: How it died, and its last output.
+        doubtful: Whether something other than the call may have caused it, twice.
     """
 
     detail: str
@@ -83,7 +83,7 @@ class TimedOut:
 
     Attributes:
         seconds: The limit.
-        doubtful: Whether it did not compute all that time, twice.
+        doubtful: Whether it was not computing all the time, twice.
     """
 
     seconds: float
@@ -92,11 +92,11 @@ class TimedOut:
 
 @dataclass(frozen=True)
 class OutOfMemory:
-    """The call wanted more memory than it may have.
+    """The call exceeded its memory limit.
 
     Attributes:
-        detail: What was refused, or how the process died.
-        doubtful: Whether something else than the call may have caused it, twice.
+        detail: The refused allocation, or how the process died.
+        doubtful: Whether something other than the call may have caused it, twice.
     """
 
     detail: str
@@ -104,7 +104,7 @@ class OutOfMemory:
 
 
 Reply: TypeAlias = Returned | Raised | Crashed | TimedOut | OutOfMemory
-"""How a call ended."""
+"""Outcome of a call."""
 
 
 def resolve(call: Call) -> Callable[..., Any]:
@@ -121,9 +121,9 @@ def resolve(call: Call) -> Callable[..., Any]:
     return cast(Callable[..., Any], getattr(import_module(module), name))
 
 
-# Kinds of what the child says.
-RUNNING = b"R"  # the clock of the call at hand runs from now on
-WAITING = b"W"  # the clock stands still: the child starts up, imports, or waits for the lock that follows
+# Kinds of messages from the child.
+RUNNING = b"R"  # the clock of the current call runs from now on
+WAITING = b"W"  # the clock is stopped: the child starts up, imports, or waits for the lock that follows
 RETURNED = b"V"  # pickled value
 RAISED = b"E"  # pickled Raised
 NO_MEMORY = b"M"  # text
@@ -143,7 +143,7 @@ def write_all(descriptor: int, data: bytes) -> None:
 
 
 def read_exactly(descriptor: int, count: int) -> bytes | None:
-    """Read `count` bytes from a blocking pipe, or None where it was closed before them."""
+    """Read `count` bytes from a blocking pipe; return None if it was closed before."""
     parts: list[bytes] = []
     while count:
         part = os.read(descriptor, min(count, 1 << 20))

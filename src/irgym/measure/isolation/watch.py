@@ -1,8 +1,8 @@
-"""The clock of a call: what of the time that passed was the call's own.
+"""The clock of a call, which excludes time in which the call could not run.
 
-Wall time alone would blame a candidate for a machine that was suspended or busy with something else. So time
-does not count in which this process or the watched one was stopped, and a call is late for certain only
-where its process group has used the processor for most of its time.
+Wall time would blame a candidate for a machine that was suspended or busy with other work. Time in which this
+process or the watched one was stopped therefore does not count, and a call is late with certainty only if its
+process group used the processor for most of its time.
 """
 
 import os
@@ -12,19 +12,19 @@ from contextlib import suppress
 import psutil
 
 SLICE_S = 0.1
-"""How often to look at a process that says nothing. Its pipe can outlive it in a forked grandchild."""
+"""Seconds between checks of a silent process. Its pipe can outlive it in a forked grandchild."""
 
 BUSY = 0.8
-"""Share of the limit as processor time that makes a late call late for certain."""
+"""Processor time, as a share of the limit, from which on a late call is late with certainty."""
 
 IDLE = 0.1
-"""Share of the time below which a late call does not compute: it sleeps, or waits for what never comes."""
+"""Share of the time below which a late call is idle: it sleeps, or waits forever."""
 
 GRACE = 4.0
-"""How many times the limit a call may take in all while others keep it from the processor."""
+"""Total time, as a multiple of the limit, that a call may take while others keep it from the processor."""
 
 STOPPED_S = 60.0
-"""How long a process may be stopped, as by SIGSTOP, before it is given up."""
+"""Seconds that a process may be stopped, for example by SIGSTOP, before it is given up."""
 
 _LEAST_S = 0.001
 
@@ -33,7 +33,7 @@ class Watch:
     """Watches one process, call by call.
 
     Args:
-        pid: The process, which leads a group.
+        pid: The process, the leader of its group.
     """
 
     def __init__(self, pid: int) -> None:
@@ -41,7 +41,7 @@ class Watch:
         self.restart(0.0)
 
     def restart(self, limit_s: float) -> None:
-        """Start the clock of a call that may take so many seconds."""
+        """Start the clock of a call with a time limit in seconds."""
         self._limit_s = limit_s
         self._looked = time.monotonic()
         self._counted_s = self._stopped_s = 0.0
@@ -49,19 +49,19 @@ class Watch:
 
     @property
     def wait_s(self) -> float:
-        """Seconds after which to look again, if nothing is heard until then."""
+        """Seconds after which to check again, unless the process answers before."""
         left_s = self._limit_s - self._counted_s
         return min(max(left_s, _LEAST_S), SLICE_S) if left_s > 0 else SLICE_S
 
     def late(self) -> bool | None:
-        """Say whether the call is late: None while it is not, true if it surely is.
+        """Say whether the call is late: None while it is not, True if it certainly is.
 
-        False where something else may be to blame: it took too long while it hardly ran.
+        False means that something else may be to blame: it took too long, but hardly ran.
         """
         now = time.monotonic()
         passed, self._looked = now - self._looked, now
         if passed > 2 * SLICE_S:
-            passed = SLICE_S  # this process itself did not run, so maybe the other did not either
+            passed = SLICE_S  # this process did not run, so the other may not have run either
         if passed > SLICE_S / 2 and _stopped(self._pid):
             self._stopped_s += passed
             return None if self._stopped_s < STOPPED_S else False
@@ -73,7 +73,7 @@ class Watch:
         return self._judged(*self._first)
 
     def _judged(self, first_s: float, processor_s: float) -> bool | None:
-        """Judge a call that took its time, by the processor time used since it was first looked at."""
+        """Judge a call beyond its time limit, by the processor time used since it was first checked."""
         due_s = max(self._limit_s - first_s, SLICE_S)
         watched_s = self._counted_s - first_s
         used_s = _processor_s(self._pid) - processor_s
@@ -90,7 +90,7 @@ def _stopped(pid: int) -> bool:
 
 
 def _processor_s(group: int) -> float:
-    """Return the processor time of a process group, those included that its members have waited for."""
+    """Return the processor time of a process group, including children that its members have waited for."""
     used_s = 0.0
     for pid in psutil.pids():
         with suppress(ProcessLookupError, PermissionError, psutil.Error):

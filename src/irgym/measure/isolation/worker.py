@@ -47,7 +47,7 @@ class Worker:
     """Answers the calls of one parent.
 
     Attributes:
-        limits: What a call may use.
+        limits: Limits of a call.
     """
 
     def __init__(self, answers: int, limits: Limits):
@@ -65,7 +65,7 @@ class Worker:
             self._send(kind, answer)
 
     def announce(self, lock: Path | None) -> None:
-        """Stop the parent's clock and have it watch the lock of a core; or, with None, let the clock run."""
+        """Stop the parent's clock and let it watch the lock of a core; with None, restart the clock."""
         if lock is None:
             self._send(RUNNING)
         else:
@@ -88,7 +88,7 @@ class Worker:
         function = self._functions.get(name)
         if function is not None:
             return function, pickle.loads(packed)
-        # Imports are no part of a candidate: neither their time nor their memory counts.
+        # Imports do not count against a candidate, neither their time nor their memory.
         with self._clock_stopped():
             resource.setrlimit(_MEMORY, _soft(_MEMORY, resource.RLIM_INFINITY))
             function = self._functions[name] = resolve(Call(name))
@@ -108,12 +108,12 @@ class Worker:
         resource.setrlimit(_MEMORY, _soft(_MEMORY, _held_memory() + self.limits.memory_bytes))
 
 
-# Linux counts private writable memory as data. Address space is no measure there: libraries reserve plenty.
+# Linux counts private writable memory as data. Address space is no measure: libraries reserve much of it.
 _MEMORY = resource.RLIMIT_DATA if sys.platform == "linux" else resource.RLIMIT_AS
 
 
 def _soft(which: int, wanted: int) -> tuple[int, int]:
-    """Return a new soft limit beside the hard limit as it is, so that it can be raised again."""
+    """Return a new soft limit with the unchanged hard limit, so that it can be raised again."""
     hard = resource.getrlimit(which)[1]
     if hard != resource.RLIM_INFINITY and (wanted == resource.RLIM_INFINITY or wanted > hard):
         wanted = hard
@@ -121,14 +121,14 @@ def _soft(which: int, wanted: int) -> tuple[int, int]:
 
 
 def _warn_of_processor_time() -> None:
-    """Have a limit on processor time end this process by SIGXCPU: its hard limit would by SIGKILL."""
+    """Make a limit on processor time end this process by SIGXCPU; the hard limit would end it by SIGKILL."""
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
     if hard != resource.RLIM_INFINITY:
         resource.setrlimit(resource.RLIMIT_CPU, (max(1, hard - 1), hard))
 
 
 def _held_memory() -> int:
-    """Return the bytes that count against the memory limit now (0 where the system does not say)."""
+    """Return the bytes that count against the memory limit now; 0 if the system does not say."""
     status = Path("/proc/self/status")
     if not status.exists():
         return 0
@@ -145,7 +145,7 @@ def _raised(error: BaseException) -> Raised:
 
 
 def _empty_output() -> None:
-    """Forget what earlier calls printed, so that a crash report shows the culprit's lines only."""
+    """Drop the output of earlier calls, so that a crash report shows only the culprit's output."""
     if os.fstat(_STDERR).st_size:
         os.ftruncate(_STDERR, 0)
 
@@ -156,16 +156,16 @@ def _read_request(requests: int) -> bytes | None:
 
 
 def _die_with_parent(lifeline: int) -> None:
-    """Have the whole process group killed when the parent closes its end of the lifeline by dying.
+    """Arrange that the process group is killed when the parent dies and its end of the lifeline closes.
 
-    PR_SET_PDEATHSIG would fire when the thread ends that started this process, not only when the parent does.
+    PR_SET_PDEATHSIG would also fire when the thread that started this process ends.
     """
     if sys.platform == "linux":
-        # The kernel sends the signal itself, so that a hang in machine code cannot hold it up.
+        # The kernel sends the signal, so that a hang in machine code cannot delay it.
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -os.getpgrp())
         fcntl.fcntl(lifeline, fcntl.F_SETSIG, signal.SIGKILL)
         fcntl.fcntl(lifeline, fcntl.F_SETFL, fcntl.fcntl(lifeline, fcntl.F_GETFL) | os.O_ASYNC)
-        if _hung_up(lifeline):  # before the signal was asked for, so none will come
+        if _hung_up(lifeline):  # before the signal was requested, so that none will come
             os.killpg(os.getpgrp(), signal.SIGKILL)
     else:
         threading.Thread(target=_watch, args=(lifeline,), daemon=True).start()
@@ -174,7 +174,7 @@ def _die_with_parent(lifeline: int) -> None:
 def _hung_up(lifeline: int) -> bool:
     """Say whether the parent has closed its end of the lifeline."""
     poll = select.poll()
-    poll.register(lifeline, 0)  # a hang-up is reported whatever is asked for
+    poll.register(lifeline, 0)  # hang-ups are always reported
     return bool(poll.poll(0))
 
 
@@ -187,7 +187,7 @@ def main() -> None:
     """Serve the parent that holds the other ends of the pipes."""
     requests, answers, lifeline = (int(text) for text in sys.argv[1:])
     ended = threading.Event()
-    atexit.register(_leave_at_once, ended)  # what is registered first is called last
+    atexit.register(_leave_at_once, ended)  # the first handler registered is the last one called
     _die_with_parent(lifeline)
     faulthandler.enable()
     settings = _read_request(requests)
@@ -199,7 +199,7 @@ def main() -> None:
     _warn_of_processor_time()
     resource.setrlimit(resource.RLIMIT_FSIZE, _soft(resource.RLIMIT_FSIZE, limits.file_bytes))
     _import(modules)
-    # Only now: processes that start at the same time would import on one core, one after the other.
+    # Only now: otherwise processes that start at the same time would all import on one core.
     cores = timing_cores(limits.core, limits.threads)
     if cores and not limits.shared_core:
         pin(set(cores))
@@ -210,9 +210,10 @@ def main() -> None:
 
 
 def _import(modules: Iterable[str]) -> None:
-    """Import modules, those that can be imported: of the others, the call that needs them says so.
+    """Import modules; the call that needs a module reports a failed import.
 
-    To look for garbage in between, of which there is none, takes a tenth of the time that torch needs.
+    Garbage collection is off meanwhile: there is no garbage, and it takes a tenth of the time to import
+    torch.
     """
     gc.disable()
     for module in modules:
@@ -223,7 +224,7 @@ def _import(modules: Iterable[str]) -> None:
 
 
 def _leave_at_once(ended: threading.Event) -> None:
-    """Leave once all is done that was to be done at exit: to take down torch or LLVM takes half a second."""
+    """Leave after all other exit handlers, without tearing down torch or LLVM, which takes half a second."""
     if ended.is_set():
         os._exit(0)
 

@@ -1,7 +1,7 @@
-"""Files of torch.export, opened without running anything that they hold.
+"""Files of torch.export, opened without running any code that they contain.
 
-torch's own reader runs code of a file in many ways: it unpickles weights, constants and inputs, evaluates
+torch's reader may run code of a file in many ways: it unpickles weights, constants and inputs, evaluates
 sizes as Python, looks operators up as attributes of the module `torch`, and compiles names and guards as
-source. So a file is read here first, whatever is not plain data is refused, and torch gets a copy of what was
-read.
+source. A file is therefore read here first, everything except plain data is refused, and torch gets a copy of
+the checked content.
 """

@@ -1,4 +1,4 @@
-"""The archive of a file of torch.export: which entries it may have, and a copy of these for torch to load."""
+"""The archive of a file of torch.export: its allowed entries, and a checked copy for torch to load."""
 
 import json
 import re
@@ -21,22 +21,22 @@ TABLE = re.compile(r"data/(?:weights|constants)/model_\w+_config\.json")
 """Tables of weights and of constants."""
 
 PAYLOAD = re.compile(r"data/(?:weights|constants|sample_inputs)/(?:model\.pt|weight_\d+|tensor_\d+)")
-"""Tensors: bytes, or what `torch.save` wrote, which torch's reader for weights alone reads."""
+"""Tensors: raw bytes, or files of `torch.save`, which torch reads in its weights-only mode."""
 
 PLAIN = re.compile(r"archive_format|archive_version|version|byteorder|\.data/\w+|extra/[\w.\-/]+")
 """Entries that are read as text."""
 
 COMPILED = "data/aotinductor/"
-"""Where libraries are, which torch would load."""
+"""Folder of compiled libraries, which torch would load."""
 
 OLD_MODEL = "serialized_exported_program.json"
-"""The description of the program, as torch wrote it up to 2.6."""
+"""The description of the program in files of torch up to 2.6."""
 
 OLD = re.compile(r"version|serialized_(?:state_dict|constants|example_inputs)\.pt|extra_files/[\w.\-/]+")
 """The other entries of such files."""
 
 LARGEST_TEXT = 1 << 28
-"""Most bytes of a description or a table."""
+"""Greatest size of a description or a table in bytes."""
 
 
 @dataclass(frozen=True)
@@ -44,9 +44,9 @@ class Layout:
     """Entries that an archive may have.
 
     Attributes:
-        folder: The folder that all of them are in, with its slash; empty where there is none.
-        model: The description of the program.
-        copied: Matches the names of entries that are copied as they are.
+        folder: Folder of all entries, with its slash; empty if there is none.
+        model: Name of the description of the program.
+        copied: Patterns of the names of entries that are copied unchanged.
     """
 
     folder: str
@@ -55,15 +55,15 @@ class Layout:
 
 
 def copy_checked(path: Path, copy: IO[bytes]) -> None:
-    """Write a copy of an archive that holds nothing but what was checked.
+    """Write a copy of an archive with its checked content only.
 
     Args:
         path: The archive.
         copy: An empty file.
 
     Raises:
-        Refused: The archive is none, or holds more than data and operators of torch.
-        OSError: It cannot be read, or the copy not be written.
+        Refused: It is not an archive, or holds more than data and operators of torch.
+        OSError: It cannot be read, or the copy cannot be written.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -103,23 +103,23 @@ def _layout(sizes: Mapping[str, int]) -> Layout:
 def _copy_entry(
     archive: zipfile.ZipFile, name: str, layout: Layout, sizes: Mapping[str, int], written: zipfile.ZipFile
 ) -> None:
-    """Copy an entry of an archive: as it is, what is left of it after its check, or not at all."""
-    own = name.removeprefix(layout.folder)
-    if own.startswith(COMPILED):
+    """Copy an entry of an archive: unchanged, its checked content, or not at all."""
+    inner = name.removeprefix(layout.folder)
+    if inner.startswith(COMPILED):
         raise Refused("holds compiled libraries, which would run as they are loaded")
-    if own == layout.model:
+    if inner == layout.model:
         written.writestr(name, json.dumps(checked_program(_parsed(archive, name))))
-    elif layout.folder and TABLE.fullmatch(own):
+    elif layout.folder and TABLE.fullmatch(inner):
         folder = name.rpartition("/")[0]
         held = {entry.rpartition("/")[2]: size for entry, size in sizes.items() if entry.startswith(folder)}
         written.writestr(name, json.dumps(checked_table(_parsed(archive, name), held)))
-    elif any(pattern.fullmatch(own) for pattern in layout.copied):
+    elif any(pattern.fullmatch(inner) for pattern in layout.copied):
         with archive.open(name) as source, written.open(name, "w", force_zip64=True) as target:
             shutil.copyfileobj(source, target, 1 << 20)
 
 
 def _parsed(archive: zipfile.ZipFile, name: str) -> Any:
-    """Return what an entry of JSON holds."""
+    """Return the content of a JSON entry."""
     if archive.getinfo(name).file_size > LARGEST_TEXT:
         raise Refused(f"has an entry {name!r} of more than {LARGEST_TEXT >> 20} MiB of text")
     try:

@@ -1,4 +1,4 @@
-"""Files of torch.export, loaded; in a child they are also run once, under its limits."""
+"""Loading of files of torch.export, and trial runs of their programs in a child."""
 
 import logging
 import os
@@ -16,18 +16,18 @@ from irgym.measure.pt2.refusal import Refused
 REMEDY = "give the module itself, as package.module:function that returns it and its inputs"
 
 _WEIGHTS_ONLY = {"TORCH_FORCE_WEIGHTS_ONLY_LOAD": "1", "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "0"}
-"""Environment variables under which torch unpickles tensors and plain values alone."""
+"""Environment variables that make torch unpickle tensors and plain values only."""
 
 
 def load(path: Path, extra_files: dict[str, Any] | None = None) -> Any:
-    """Return the program of a file, of which nothing is run.
+    """Return the program of a file without running any code of the file.
 
     Args:
         path: The file.
-        extra_files: Takes the file's further entries, by name, as `torch.export.load` says.
+        extra_files: Receives the file's extra entries, by name; see `torch.export.load`.
 
     Raises:
-        ProgramError: It is no such file, was cut off, or holds more than torch's operators and tensors.
+        ProgramError: It is not such a file, was cut off, or holds more than torch's operators and tensors.
     """
     import torch
 
@@ -48,10 +48,10 @@ def load(path: Path, extra_files: dict[str, Any] | None = None) -> Any:
 
 
 def try_out(path: Path) -> None:
-    """Load a file and run its program once on its own example inputs, as whoever opens it will do.
+    """Load a file and run its program once on the file's example inputs.
 
     Raises:
-        ProgramError: As for `load`; or the program fails.
+        ProgramError: See `load`; or the program fails.
     """
     import torch
 
@@ -67,12 +67,12 @@ def try_out(path: Path) -> None:
         if "allocate" in str(error):
             raise MemoryError(str(error)) from error
         raise ProgramError(
-            f"{path} fails on its own example inputs ({_first_line(error)}): export it again"
+            f"{path} fails on its example inputs ({_first_line(error)}): export it again"
         ) from error
 
 
 def inputs_of(program: Any, path: Path) -> tuple[Sequence[Any], Mapping[str, Any]]:
-    """Return the example inputs of a program, and those that it takes by name.
+    """Return the positional and the keyword example inputs of a program.
 
     Raises:
         ProgramError: It has none.
@@ -88,7 +88,7 @@ def _first_line(error: Exception) -> str:
 
 @contextmanager
 def _weights_only() -> Generator[None]:
-    """Have torch unpickle nothing but tensors and plain values."""
+    """Make torch unpickle tensors and plain values only."""
     before = {name: os.environ.get(name) for name in _WEIGHTS_ONLY}
     os.environ.update(_WEIGHTS_ONLY)
     try:
@@ -103,7 +103,7 @@ def _weights_only() -> Generator[None]:
 
 @contextmanager
 def _quiet() -> Generator[None]:
-    """Keep torch from printing the traceback of what it raises anyway."""
+    """Keep torch from logging tracebacks of exceptions that it raises."""
     log = logging.getLogger("torch.export")
     disabled, log.disabled = log.disabled, True
     try:

@@ -1,4 +1,4 @@
-"""Tables of weights and constants: which entry of an archive holds each, and of what sizes it is."""
+"""Tables of weights and constants, with the archive's entry and the sizes of each."""
 
 import re
 from collections.abc import Mapping
@@ -8,18 +8,18 @@ from irgym.measure.pt2.refusal import Refused
 from irgym.measure.pt2.text import checked_text
 
 PAYLOAD = re.compile(r"(?:weight|tensor)_\d+")
-"""Entries that tables may name; torch unpickles others in full, such as `opaque_obj_0` and `custom_obj_0`."""
+"""Entries that tables may name; torch unpickles others, such as `opaque_obj_0`, in full."""
 
 
 def checked_table(table: Any, held: Mapping[str, int]) -> Any:
-    """Return a table, all of whose tensors are data that the archive has.
+    """Return a table after checking that all of its tensors are data in the archive.
 
     Args:
-        table: The content of `model_weights_config.json` or `model_constants_config.json`.
-        held: The bytes of the entries beside it, by name.
+        table: Content of `model_weights_config.json` or `model_constants_config.json`.
+        held: Sizes in bytes of the entries in the same folder, by name.
 
     Raises:
-        Refused: It names something else, or a tensor is larger than its entry.
+        Refused: The table names something else, or a tensor is larger than its entry.
     """
     entries = _fields(_fields(table).get("config"))
     for name, entry in entries.items():
@@ -40,7 +40,7 @@ def _check_entry(name: str, entry: Any, held: Mapping[str, int]) -> None:
         raise Refused(f"keeps {name} as an object of Python ({payload}), and only tensors are loaded")
     meta = _fields(entry).get("tensor_meta")
     if meta is None:
-        return  # torch's reader for weights alone reads it, and finds its sizes
+        return  # torch's weights-only reader finds the sizes
     elements = 1
     for size in _fields(meta).get("sizes", ()):
         number = _fields(size).get("as_int")

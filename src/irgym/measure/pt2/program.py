@@ -1,4 +1,4 @@
-"""The description of an exported program: its operators, names and sizes, without what torch would run."""
+"""The description of an exported program: its operators, names and sizes, without executable code."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ OPERATOR = re.compile(r"torch\.ops\.(aten|prims|quantized_decomposed)\.(\w+)\.(\
 """Operators of torch's dispatcher, with their overloads."""
 
 FILES = frozenset({"from_file", "save"})
-"""Those that read or write files."""
+"""Operators that read or write files."""
 
 _HIGHER_ORDER = (
     *("associative_scan", "cond", "invoke_subgraph", "map_impl", "scan", "strict_mode", "while_loop"),
@@ -48,24 +48,24 @@ CALLED = frozenset(
         *(f"torch.sym_{name}" for name in _SYMBOLIC),
     }
 )
-"""What else programs may call."""
+"""Functions that programs may call in addition to operators."""
 
 FREE = frozenset({"as_string", "as_strings"})
-"""Fields with texts that are arguments of operators: torch writes them into source with quotes around."""
+"""Fields of text arguments of operators, which torch writes into source as quoted strings."""
 
 EMPTIED: Mapping[str, Callable[[], Any]] = {
     "metadata": dict,
     "guards_code": list,
     "treespec_namedtuple_fields": dict,
 }
-"""Fields that programs do not need, and that torch compiles or looks names up for."""
+"""Fields that programs do not need, and that torch compiles or resolves names in."""
 
 OBJECTS = frozenset({"as_custom_obj", "custom_obj"})
-"""Fields with objects of classes that the file brings along."""
+"""Fields with objects of classes that the file defines."""
 
 
 def checked_program(model: Any) -> Any:
-    """Return what a description holds of operators of torch, of sizes and of names.
+    """Return a description after checking that it holds only operators of torch, sizes and names.
 
     Raises:
         Refused: It holds anything else.
@@ -77,11 +77,11 @@ def checked_program(model: Any) -> Any:
 
 
 def _checked(value: Any, field: str) -> Any:
-    """Return a part of a description.
+    """Return a checked part of a description.
 
     Args:
         value: The part.
-        field: The name of the field that it is in; of a list, that of the list.
+        field: Name of the field that holds it, or that holds the list that it is in.
     """
     if field in EMPTIED:
         return EMPTIED[field]()
@@ -90,7 +90,7 @@ def _checked(value: Any, field: str) -> Any:
     if isinstance(value, list):
         items = cast(Sequence[Any], value)
         if field == "module_call_graph":
-            items = [item for item in items if item["fqn"] == ""]  # others are of parts of the module
+            items = [item for item in items if item["fqn"] == ""]  # without those of submodules
         return [_checked(item, field) for item in items]
     if isinstance(value, dict):
         entries = cast(Mapping[str, Any], value)
@@ -101,10 +101,10 @@ def _checked(value: Any, field: str) -> Any:
 
 
 def checked_operator(target: str) -> str:
-    """Return the name of an operator that programs may call.
+    """Return the name of an operator after checking that programs may call it.
 
     Raises:
-        Refused: They may not.
+        Refused: They may not call it.
     """
     found = OPERATOR.fullmatch(target)
     if target in CALLED or (found and found[2] not in FILES and _is_registered(*found.groups())):
@@ -113,7 +113,7 @@ def checked_operator(target: str) -> str:
 
 
 def _is_registered(namespace: str, name: str, overload: str) -> bool:
-    """Say whether torch's dispatcher has an operator: TorchScript has others, such as those on files."""
+    """Say whether torch's dispatcher has an operator; TorchScript has more, such as operators on files."""
     import torch
 
     whole = f"{namespace}::{name}" + ("" if overload == "default" else f".{overload}")
@@ -136,4 +136,4 @@ _CHECKS: Mapping[str, Callable[[str], str]] = {
     "out_spec": checked_tree,
     **dict.fromkeys(FREE, _free),
 }
-"""How texts are checked, by the field that they are in; others must be plain."""
+"""Checks of texts, by their field; texts in other fields must be plain."""

@@ -1,5 +1,5 @@
-"""The reason for which a file of torch.export is not loaded."""
+"""The error for a file of torch.export that is refused."""
 
 
 class Refused(Exception):
-    """A file is not loaded. The message is what follows the file's name in a sentence: "holds ..."."""
+    """A file is refused. The message continues a sentence that begins with the file's name: "holds ..."."""

@@ -1,4 +1,4 @@
-"""Texts within a file of torch.export: torch writes many of them into Python source, and compiles that."""
+"""Checks of texts in a file of torch.export, many of which torch writes into source that it compiles."""
 
 import ast
 import json
@@ -14,7 +14,7 @@ _NAME = re.compile(r"(?:[A-Za-z_]\w*)?")
 _SYMBOL = re.compile(r"(?:s|u|f|z|zf|zu|zuf)\d+|oo|int_oo|nan|true|false")
 
 _LONGEST = 10_000
-"""Most characters of an expression."""
+"""Greatest length of an expression in characters."""
 
 _CONTAINERS = frozenset(
     {
@@ -26,7 +26,7 @@ _CONTAINERS = frozenset(
         "torch.fx.immutable_collections.immutable_dict",
     }
 )
-"""Containers that inputs and results may be in: torch imports modules to make others."""
+"""Allowed containers of inputs and results; for others, torch would import modules."""
 
 _FUNCTIONS = frozenset(
     {
@@ -38,16 +38,16 @@ _FUNCTIONS = frozenset(
         *("TruncToInt", "Unequality", "Where", "ceiling", "floor"),
     }
 )
-"""Functions of sympy and torch that sizes are computed by."""
+"""Functions of sympy and torch in expressions of sizes."""
 
 _OPERATIONS = (ast.operator, ast.unaryop, ast.cmpop, ast.Load, ast.Expression)
 
 
 def checked_text(text: str) -> str:
-    """Return a text that has neither quotes nor parentheses, so that it stays a text within source.
+    """Return a text after checking that it has no quotes or parentheses, which could end a string in source.
 
     Raises:
-        Refused: It is another.
+        Refused: It has other characters.
     """
     if not _TEXT.fullmatch(text):
         raise Refused(f"has a name that is none ({_shown(text)})")
@@ -55,10 +55,10 @@ def checked_text(text: str) -> str:
 
 
 def checked_name(text: str) -> str:
-    """Return a text that is empty or an identifier.
+    """Return a text after checking that it is empty or an identifier.
 
     Raises:
-        Refused: It is another.
+        Refused: It is neither.
     """
     if not _NAME.fullmatch(text):
         raise Refused(f"has a name that is no identifier ({_shown(text)})")
@@ -66,10 +66,10 @@ def checked_name(text: str) -> str:
 
 
 def checked_expression(text: str) -> str:
-    """Return an expression of a size that consists of symbols, numbers and known functions.
+    """Return an expression of a size after checking that it has only symbols, numbers and known functions.
 
     Raises:
-        Refused: It is another.
+        Refused: It has anything else.
     """
     try:
         tree = ast.parse(text if len(text) <= _LONGEST else "", mode="eval")
@@ -93,7 +93,7 @@ def _is_known(node: ast.AST) -> bool:
 
 
 def _is_known_call(call: ast.Call) -> bool:
-    """Say whether a call is of a function of sizes; `Symbol` and `Float` take a text, too."""
+    """Say whether a call is of an allowed function; `Symbol` and `Float` may take a text."""
     if not isinstance(call.func, ast.Name):
         return False
     if call.func.id in ("Symbol", "Float"):
@@ -106,10 +106,10 @@ def _is_known_call(call: ast.Call) -> bool:
 
 
 def checked_tree(text: str) -> str:
-    """Return the description of the containers of inputs or results, as `treespec_dumps` writes it.
+    """Return the checked description of the containers of inputs or results, as of `treespec_dumps`.
 
     Raises:
-        Refused: There are others than tuples, lists and dictionaries with plain keys.
+        Refused: There are containers other than tuples, lists and dictionaries with plain keys.
     """
     if not text:
         return text

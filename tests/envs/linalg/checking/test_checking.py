@@ -1,4 +1,4 @@
-"""What passes for right, and what does not: programs that are wrong, or write where they may not."""
+"""Checks accept right programs, and refuse wrong ones and those that write out of bounds."""
 
 import ctypes
 from functools import partial
@@ -31,10 +31,10 @@ def elementwise(arguments: str, result: str, *body: str) -> str:
     types = arguments.split()
     names = [f"%{name}" for name in "ab"[: len(types)]]
     maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * (len(types) + 1))
-    tensors = [f"tensor<12x10x{one}>" for one in types]
+    tensors = [f"tensor<12x10x{kind}>" for kind in types]
     inputs = [f"%t{n}" for n in range(len(types))]
-    signature = ", ".join(f"{name}: {one}" for name, one in zip(inputs, tensors, strict=True))
-    block = ", ".join(f"{name}: {one}" for name, one in zip(names, types, strict=True))
+    signature = ", ".join(f"{name}: {tensor}" for name, tensor in zip(inputs, tensors, strict=True))
+    block = ", ".join(f"{name}: {kind}" for name, kind in zip(names, types, strict=True))
     text = f"""func.func @main({signature}) -> tensor<12x10x{result}> {{
       %into = tensor.empty() : tensor<12x10x{result}>
       %0 = linalg.generic {{indexing_maps = [{maps}], iterator_types = ["parallel", "parallel"]}}
@@ -75,7 +75,7 @@ def masked(factor: str, mask: str = "-1.0e9") -> str:
 
 
 def added_mask(factor: str) -> str:
-    """Return logits to which -1e9 is added where the mask says so."""
+    """Return a program that adds -1e9 to masked logits."""
     return elementwise(
         "f32 i1",
         "f32",
@@ -89,7 +89,7 @@ def added_mask(factor: str) -> str:
 
 
 def gated(factor: str) -> str:
-    """Return what no standard-normal number gets through."""
+    """Return a program that blocks all standard-normal numbers."""
     return elementwise(
         "f32",
         "f32",
@@ -116,12 +116,12 @@ WRONG = {
         elementwise("f32 f32", "i1", "%r = arith.cmpf ogt, %a, %b : f32"),
     ),
 }
-"""Programs, and others that gave the same as far as could be told."""
+"""Programs, and wrong ones that earlier checks accepted."""
 
 
 @pytest.fixture(autouse=True)
 def nothing_compiled():
-    """What is planted here, the runner cannot tell from what it has compiled."""
+    """Clear the runner's cache, which cannot distinguish planted candidates from compiled ones."""
     runner._compiled.cache_clear()
     yield
     runner._compiled.cache_clear()
@@ -129,7 +129,7 @@ def nothing_compiled():
 
 @pytest.fixture
 def plant(monkeypatch):
-    """Have a schedule of that name make a candidate of another program."""
+    """Let a schedule of the given name compile to another program."""
 
     def planted(wrong: str):
         def scheduled(text: str, script: str) -> Any:
@@ -156,7 +156,7 @@ def test_wrong_programs_are_called_wrong_and_right_ones_right(name, plant):
 
 
 def _greatest(maximum: str) -> str:
-    """Return the greatest of each row, by an operation of a kind."""
+    """Return a program for the greatest of each row, by a given operation."""
     return describe(f"""func.func @main(%x: tensor<12x40xf32>) -> tensor<12xf32> {{
       %low = arith.constant 0xFF800000 : f32
       %e = tensor.empty() : tensor<12xf32>
@@ -212,7 +212,7 @@ WRONG_ON_SPECIAL = {
         elementwise("f32 f32", "i1", "%r = arith.cmpf ult, %a, %b : f32"),
     ),
 }
-"""Programs, and others that differ on zeros, infinities or NaN only."""
+"""Programs, and wrong ones that differ on zeros, infinities or NaN only."""
 
 
 @pytest.mark.parametrize("name", WRONG_ON_SPECIAL)
@@ -231,7 +231,7 @@ SOFTMAX = describe(Operator("softmax", (12, 10)).text())[0]
 
 
 class Planted(Executable):
-    """A candidate that does something beside, or instead."""
+    """A candidate that does something else in addition to, or instead of, its work."""
 
     instead = False
     act: Any = None
@@ -249,7 +249,7 @@ def candidate(monkeypatch, act, instead=False):
 
 
 def beyond(place: int, arrays: Any) -> None:
-    # The same in each run: what a second run undid would depend on how many there are.
+    # The same in each run: otherwise the effect would depend on the number of runs.
     array = arrays[place]
     ctypes.memset(array.ctypes.data + array.nbytes, 0, 8)
 
@@ -320,7 +320,7 @@ def test_a_result_that_adds_up_from_run_to_run_shows(monkeypatch):
     assert found.outcome is Outcome.WRONG_RESULT and "120 of 120 numbers differ" in found.detail
 
 
-def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(monkeypatch):
+def test_candidates_share_memory_which_is_replaced_after_a_fault(monkeypatch):
     checking.prepared.cache_clear()
     _, buffers = checking.prepared(MATMUL)
     assert runner.measure(MATMUL, "", host_target(), QUICK).ok
@@ -333,24 +333,24 @@ def test_candidates_write_to_the_same_memory_which_is_made_anew_after_a_fault(mo
 @pytest.mark.parametrize(
     ("text", "kinds"),
     [
-        (MATMUL, [True, True, False, False]),  # whole numbers, then random ones, then special ones
+        (MATMUL, [True, True, False, False]),  # integers, then random numbers, then special ones
         (SOFTMAX, [False] * 4),
         (integers(0), [True] * 3),
     ],
 )
 def test_validation_has_both_kinds_of_inputs(text, kinds):
     problems = checking.problems(text, 3, 7)
-    assert [one.expected[0].allowance is None for one in problems] == kinds
-    assert len({one.inputs[0].tobytes() for one in problems}) == len(problems)
-    # What shows on special numbers is not said of the others.
-    assert not any(one.blind for one in problems[:3])
+    assert [problem.expected[0].allowance is None for problem in problems] == kinds
+    assert len({problem.inputs[0].tobytes() for problem in problems}) == len(problems)
+    # Blind spots on special numbers do not count for the other problems.
+    assert not any(problem.blind for problem in problems[:3])
     single = checking.problems(text, 1, 7)
-    assert {one.expected[0].allowance is None for one in single} == set(kinds)
+    assert {problem.expected[0].allowance is None for problem in single} == set(kinds)
 
 
 def test_whole_numbers_make_sums_exact_and_one_product_less_shows():
     [checked, *_] = checking.problems(MATMUL, 2, 0)
-    left, right = (one.astype(np.int64) for one in checked.inputs)
+    left, right = (array.astype(np.int64) for array in checked.inputs)
     assert np.abs(left).min() >= 1 and np.abs(left).max() > 100
     assert np.array_equal(left @ right, checked.expected[0].values)
     result = checked.expected[0].values.copy()
@@ -382,7 +382,7 @@ def test_whole_arguments_are_drawn_widely_and_indices_within_their_tensors():
 
 
 def test_what_cannot_be_checked_is_said():
-    # A sum with 1e9 keeps so little of 50 that 0 could be it, on whatever scale.
+    # A sum with 1e9 loses so much of 50 that 0 passes, at any scale.
     text = elementwise(
         "f32",
         "f32",
@@ -406,7 +406,7 @@ def test_no_candidate_pays_for_what_it_is_checked_on():
     before = SLOT.set(Slot((), False, told.append))
     try:
         assert runner.measure(MATMUL, "", host_target(), QUICK).ok
-        assert told.count(None) >= 3, "the clock starts anew to compile, to run, and for the candidate"
+        assert told.count(None) >= 3, "the clock restarts to compile, to run, and for the candidate"
         told.clear()
         assert runner.measure(MATMUL, "", host_target(), QUICK).ok
         assert told == [None]

@@ -1,4 +1,4 @@
-"""Programs with coarser rounding: fewer bits, and nothing else."""
+"""Programs with coarser rounding differ from the original only in lost bits."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_results_are_the_nearest_of_fewer_bits(name, lost):
 def test_infinities_and_what_is_no_number_stay():
     special = X.copy()
     special[:4] = np.inf, -np.inf, np.nan, np.finfo(np.float32).max / 2
-    special.view(np.uint32)[4] = 0x7FFFFFFF  # no number either; one more would be a zero
+    special.view(np.uint32)[4] = 0x7FFFFFFF  # NaN too; rounded up it would become zero
     found = coarsely(unary("%c = arith.constant 2.0 : f32", "%r = arith.mulf %a, %c : f32"), special)
     assert found[0] == np.inf and found[1] == -np.inf and np.isnan(found[[2, 4]]).all()
     assert found[3] == np.inf, "the greatest number is rounded up"

@@ -1,4 +1,4 @@
-"""Which whole numbers nothing rounds: the bounds hold, and are no narrower than they must be."""
+"""Ranges of integers for which nothing is rounded: the bounds hold, and are as wide as possible."""
 
 import numpy as np
 import pytest
@@ -34,7 +34,7 @@ def test_sums_that_are_too_long_have_none():
     [
         ("relu", (4, 5), {}),
         ("add", (4, 5), {}),
-        ("maxpool", (1, 2, 6, 6, 2), {"stride": 2}),  # the infinity that it begins with is gone
+        ("maxpool", (1, 2, 6, 6, 2), {"stride": 2}),  # its initial infinity is gone
         ("conv2d", (1, 1, 4, 4, 2, 1, 1), {"stride": 1}),
     ],
 )
@@ -63,15 +63,15 @@ def test_products_of_many_and_chains_are_exact_within_their_bound(uri):
 
 
 def generic(arguments: str, result: str, *body: str, reduce: bool = False, begin: str = "0.0") -> str:
-    """Return a program on 4 x 6 elements that reduces rows, or not."""
+    """Return a program on 4 x 6 elements, with or without a reduction of rows."""
     types = arguments.split()
     into, kind = ("tensor<4x", "reduction") if reduce else ("tensor<4x6x", "parallel")
     maps = ", ".join(["affine_map<(i, j) -> (i, j)>"] * len(types))
     end = "affine_map<(i, j) -> (i)>" if reduce else "affine_map<(i, j) -> (i, j)>"
-    tensors = [f"tensor<4x6x{one}>" for one in types]
+    tensors = [f"tensor<4x6x{kind}>" for kind in types]
     names = [f"%t{n}" for n in range(len(types))]
-    signature = ", ".join(f"{name}: {one}" for name, one in zip(names, tensors, strict=True))
-    block = ", ".join(f"%{name}: {one}" for name, one in zip("ab", types, strict=False))
+    signature = ", ".join(f"{name}: {tensor}" for name, tensor in zip(names, tensors, strict=True))
+    block = ", ".join(f"%{name}: {kind}" for name, kind in zip("ab", types, strict=False))
     return f"""func.func @main({signature}) -> {into}{result}> {{
       %begin = arith.constant {begin} : {result}
       %e = tensor.empty() : {into}{result}>
@@ -98,7 +98,7 @@ def found(text: str):
         (generic("f32", "f32", "%r = arith.subf %a, %o : f32", reduce=True), 0),
         (generic("f32", "f32", "%r = arith.mulf %a, %o : f32", reduce=True), 0),
         (generic("f32", "f32", "%r = arith.minimumf %a, %o : f32", reduce=True, begin="0x7F800000"), MOST),
-        # Each half of 2^23 and more could be a partial sum, though both together are small.
+        # Partial sums could reach 2^23 and more, though the whole sum is small.
         (
             generic(
                 "f32",
@@ -134,7 +134,7 @@ def test_divisors_are_not_0_and_truth_values_are_0_or_1():
 
 @pytest.mark.parametrize("negative", [True, False])
 def test_indices_are_within_what_they_index(negative):
-    """Negative indices count from the end where the program says so, as torch's do."""
+    """Negative indices count from the end if the program does so, like torch's."""
     wrap = [
         "%zero = arith.constant 0 : i64",
         "%many = arith.constant 1007 : i64",

@@ -1,4 +1,4 @@
-"""Loops of large programs as functions of their own."""
+"""Loops of large programs as separate functions."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from irgym.measure.target import host_target
 
 
 def chain(layers: int) -> str:
-    """Return a program that multiplies again and again, by 2 and by 3 in turn."""
+    """Return a program of many multiplications, by 2 and by 3 in turn."""
     products = (
         f"""
   %empty{n} = tensor.empty() : tensor<4x8xf32>
@@ -40,7 +40,7 @@ def test_kernels_compute_the_same(layers: int):
     result = np.full_like(given, np.nan)
     with mlir():
         module = lower(chain(layers), "")
-        count = sum(str(one.sym_name.value).startswith("kernel_") for one in module.body.operations)
+        count = sum(str(function.sym_name.value).startswith("kernel_") for function in module.body.operations)
         executable = Executable(module, [given, result])
     executable.run(2)
     np.testing.assert_allclose(result, given * 2.0 ** -(-layers // 2) * 3.0 ** (layers // 2), rtol=1e-5)

@@ -1,4 +1,4 @@
-"""What the lowering makes of scheduled programs on memory: no more copies, buffers, gathers than needed."""
+"""Scheduled programs on memory have no unnecessary copies, buffers or gathers."""
 
 import re
 from pathlib import Path
@@ -54,11 +54,11 @@ def test_results_are_computed_in_place(uri: str, schedule: str):
 )
 def test_packed_inputs_are_copied_by_vectors(shape: str, schedule: str, lanes: list[int]):
     loads = re.findall(r"vector.load .*, vector<(\d+)xf32>", lowered(f"linalg://matmul/{shape}", schedule))
-    assert {int(one) for one in loads} >= set(lanes)
+    assert {int(load) for load in loads} >= set(lanes)
 
 
 def test_a_copy_without_gaps_is_left_to_memcpy():
-    # Rows of 32 that are whole: the six of a tile follow one another.
+    # Whole rows of 32: the six of a tile are contiguous.
     assert "vector.load" not in lowered("linalg://matmul/24x8x32", "tile_6 pack_0")
 
 
@@ -76,10 +76,10 @@ def test_sums_start_from_zero_and_what_there_was_is_added_last(uri: str, schedul
     text = lowered(uri, schedule)
     starts: set[str] = set()
     for carried, kinds in re.findall(r"iter_args\(([^)]*)\) -> \(([^)]*)\)", text):
-        for one, kind in zip(re.findall(r"= (%\w+)", carried), kinds.split(", "), strict=True):
+        for value, kind in zip(re.findall(r"= (%\w+)", carried), kinds.split(", "), strict=True):
             if re.match(r"vector<\d+x\d+x", kind):
-                starts.add(one)
-    # A loop within another one goes on from what that one has.
+                starts.add(value)
+    # An inner loop continues from the outer loop's value.
     outer = {start for start in starts if not start.startswith("%arg")}
     assert outer
     assert all(f"{start} = arith.constant dense<0.0" in text for start in outer)
@@ -124,7 +124,7 @@ def test_packed_patches_are_gathered_where_they_are_packed(schedule: str, lanes:
 )
 @pytest.mark.parametrize("schedule", ["", "tile_0_0_14 pack_1", "tile_0_0_8_2 pack_1", "tile_0_2_5_2 pack_1"])
 def test_patches_of_all_shapes_are_right(uri: str, schedule: str):
-    # A product of whole patches is not packed: then all of them are gathered.
+    # A product of whole patches is not packed, so that all patches are gathered.
     text = lowered(uri, f"img2col {schedule}".strip())
     assert "floordiv" not in text
 
@@ -152,7 +152,7 @@ def test_operations_that_skip_elements_have_vectors(uri: str, schedule: str):
 
 
 def test_rows_that_are_read_across_are_not_put_together():
-    # Tiles of four channels and four rows are read turned, which their shape does not show.
+    # Tiles of four channels and four rows are read transposed, which their shape does not show.
     turned = "interchange_3 interchange_0 interchange_2 interchange_5 interchange_4"
     lowered("linalg://maxpool/1x16x16x16x3?stride=2", f"tile_0_6_4_3 {turned} tile_2_0_0_2_1 vectorise_0")
 

@@ -1,4 +1,4 @@
-"""All buffers of a program in one piece of memory."""
+"""All buffers of a program in one block of memory."""
 
 import re
 
@@ -22,14 +22,16 @@ BUFFERS = st.lists(
 @given(BUFFERS.filter(bool))
 def test_buffers_in_use_at_the_same_time_lie_apart(buffers: list[Buffer]):
     offsets, total = plan(buffers)
-    lines = [range(offset, offset + one.size) for offset, one in zip(offsets, buffers, strict=True)]
-    for a, one in enumerate(buffers):
+    lines = [range(offset, offset + buffer.size) for offset, buffer in zip(offsets, buffers, strict=True)]
+    for a, buffer in enumerate(buffers):
         assert offsets[a] % ALIGNMENT == 0 and lines[a].stop <= total
         for b in range(a):
-            if one.meets(buffers[b]) and one.size and buffers[b].size:
+            if buffer.meets(buffers[b]) and buffer.size and buffers[b].size:
                 assert lines[a].stop <= lines[b].start or lines[b].stop <= lines[a].start
-    needed = max(sum(one.size for one in buffers if one.first <= time <= one.last) for time in range(28))
-    assert needed <= total <= sum(one.size for one in buffers)
+    needed = max(
+        sum(buffer.size for buffer in buffers if buffer.first <= time <= buffer.last) for time in range(28)
+    )
+    assert needed <= total <= sum(buffer.size for buffer in buffers)
 
 
 def test_buffers_one_after_the_other_share_a_place():
@@ -53,7 +55,7 @@ TEXT = "\n".join(
         "}",
     ]
 )
-"""Products, one after the other."""
+"""A chain of products."""
 
 
 def test_a_program_allocates_once():

@@ -73,7 +73,7 @@ def test_a_library_on_threads(tmp_path: Path):
     a, b = rng.standard_normal((20, 16), np.float32), rng.standard_normal((16, 24), np.float32)
     np.save(tmp_path / "a.npy", a)
     np.save(tmp_path / "b.npy", b)
-    # In a process of its own: this one may have another OpenMP runtime.
+    # In a separate process: this one may have another OpenMP runtime.
     code = f"""if True:
         import ctypes, numpy as np
         a, b = np.load("a.npy"), np.load("b.npy")

@@ -1,4 +1,4 @@
-"""Parallel loops on threads: right results, in threads, at costs that are kept apart from those of others."""
+"""Parallel loops on threads: results, numbers of threads, and costs with separate keys."""
 
 import os
 import re
@@ -39,7 +39,7 @@ TILED = "tile-parallel_8_16 tile_4_8_1 vectorise_0"
 
 @pytest.fixture(scope="module")
 def child():
-    """A process whose threads sleep when they wait, as on a bench; this one stays without OpenMP."""
+    """A child whose idle threads sleep, as on a bench; this process stays without OpenMP."""
     with Child(Limits(timeout_s=60, threads=3, environment=SLEEPING)) as child:
         yield child
 
@@ -66,7 +66,7 @@ def parallel_walk(task, rng):
 
 
 @pytest.mark.parametrize("uri", PROGRAMS)
-def test_threads_compute_what_the_program_as_written_does(uri, child):
+def test_threads_compute_the_results_of_the_original(uri, child):
     task, rng = LINALG.task(uri, "openmp:3"), np.random.default_rng(5)
     forked = 0
     for _ in range(3):
@@ -150,7 +150,7 @@ def test_more_threads_than_cores_are_one_sentence():
     task = LINALG.task("linalg://matmul/16x32x8", f"openmp:{many}")
     with pytest.raises(BackendError, match=f"needs {many} cores and candidates have {many - 1} here"):
         runner.measure(*task.job(scheduled(task)).call.arguments)
-    # A bench that was not opened for it has a single core.
+    # A bench for another back end has a single core.
     with (
         LINALG.bench() as bench,
         pytest.raises(BackendError, match="needs 2 cores and candidates have 1 here"),
@@ -168,7 +168,7 @@ def test_unknown_back_ends_are_one_sentence(name):
 
 @pytest.fixture
 def no_wheel(monkeypatch, tmp_path):
-    """A machine without the wheel, where a shell script says what libraries there are."""
+    """A machine without the wheel, where a shell script lists the libraries."""
 
     def missing(name):
         raise PackageNotFoundError(name)

@@ -1,4 +1,4 @@
-"""Transpositions: made where their result is packed, and by blocks."""
+"""Transpositions are moved to where their result is packed, and done by blocks."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from irgym.envs.linalg.task import LinalgTask
 
 
 def layer(rows: int, inputs: int, outputs: int) -> str:
-    """Return a product with weights that have a row for each output, as torch keeps them."""
+    """Return a product with a row of weights for each output, as in torch."""
     weights, turned = f"tensor<{outputs}x{inputs}xf32>", f"tensor<{inputs}x{outputs}xf32>"
     given, result = f"tensor<{rows}x{inputs}xf32>", f"tensor<{rows}x{outputs}xf32>"
     return f"""
@@ -124,8 +124,10 @@ def test_a_part_takes_the_transposition_along(tmp_path: Path, task: LinalgTask):
         )
     )
     product, added = LINALG.task(f"linalg:{path}").parts()
-    assert [one.name for one in product.program.operations] == ["transpose", "fill", "matmul"]
-    assert product.program == task.program and [one.name for one in added.program.operations] == ["add"]
+    assert [operation.name for operation in product.program.operations] == ["transpose", "fill", "matmul"]
+    assert product.program == task.program and [operation.name for operation in added.program.operations] == [
+        "add"
+    ]
 
 
 TURNED = """

@@ -1,4 +1,4 @@
-"""What a child runs to see whose threads a parallel loop starts, and how they share its work."""
+"""Counts of the threads that a parallel loop starts, and their shares of its work. Runs in a child."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from irgym.measure.target import host_target
 
 
 def threads_started(text, script, threads):
-    """Return how many threads our loops start, how many torch's start after them, and torch's error."""
+    """Return the numbers of threads that our loops and then torch's start, and torch's error."""
     before = len(_cpu_ns())
     assert runner.validate(text, script, host_target(), 1, 0, threads).ok
     ours = len(_cpu_ns()) - before

@@ -1,4 +1,4 @@
-"""What is read from MLIR: loops, accesses, producers."""
+"""Descriptions of operations read from MLIR: loops, accesses, producers."""
 
 import pytest
 

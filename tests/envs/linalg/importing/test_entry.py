@@ -1,4 +1,4 @@
-"""Files as others write them: timers, helpers, scalars, open sizes, loops around operations."""
+"""Files of other projects: timers, helpers, scalars, dynamic sizes, loops around operations."""
 
 from pathlib import Path
 
@@ -100,7 +100,7 @@ def test_helpers_scalars_and_open_sizes(file: Path):
     task = LINALG.task(f"linalg:{file}?{sizes}")
     assert task.uri == f"linalg:{file}?{sizes}"
     assert [shape for shape, _ in task.program.arguments] == [(5, 7), (7, 7), ()]
-    assert [one.name for one in task.program.operations].count("matmul") == 2
+    assert [operation.name for operation in task.program.operations].count("matmul") == 2
     x, w, alpha = inputs = random_inputs(task.text)
     found, scalar = execute(task.text, inputs)
     np.testing.assert_allclose(found, x @ w * alpha @ w * alpha, rtol=1e-4, atol=1e-5)
@@ -110,7 +110,7 @@ def test_helpers_scalars_and_open_sizes(file: Path):
 def test_a_function_is_chosen_by_its_name(file: Path):
     file.write_text(HELPED)
     task = LINALG.task(f"linalg:{file}?arg0.0=5&arg0.1=7&arg1.0=7&arg1.1=3#scaled")
-    assert [one.name for one in task.program.operations].count("matmul") == 1
+    assert [operation.name for operation in task.program.operations].count("matmul") == 1
     with pytest.raises(ProgramError, match="no function @thrice: choose among @scaled, @twice"):
         LINALG.task(f"linalg:{file}#thrice")
 
@@ -132,7 +132,7 @@ def test_sizes_that_are_missing_or_too_many(file: Path, query: str, words: str):
 def test_operations_in_loops_are_left_as_they_are(file: Path):
     file.write_text(POWERS)
     task = LINALG.task(f"linalg:{file}")
-    assert [one.name for one in task.program.operations] == ["add"]
+    assert [operation.name for operation in task.program.operations] == ["add"]
     [x] = inputs = random_inputs(task.text)
     [found] = execute(task.text, inputs)
     np.testing.assert_allclose(found, x @ x @ x @ x + x, rtol=1e-3, atol=1e-3)
@@ -142,8 +142,8 @@ def test_parts_take_scalars_along(file: Path):
     file.write_text(HELPED)
     task = LINALG.task(f"linalg:{file}?arg0.0=5&arg0.1=7&arg1.0=7&arg1.1=7")
     parts = task.parts()
-    assert {one.program.operations[-1].name for one in parts} == {"matmul", "generic"}
-    scaled = next(one for one in parts if one.program.operations[-1].name == "generic")
+    assert {part.program.operations[-1].name for part in parts} == {"matmul", "generic"}
+    scaled = next(part for part in parts if part.program.operations[-1].name == "generic")
     assert sorted(shape for shape, _ in scaled.program.arguments) == [(), (5, 7)]
 
 

@@ -1,4 +1,4 @@
-"""What other projects write: buffers, prints, older spellings, torch's dialect, packing, short floats."""
+"""Files of other projects: buffers, prints, older spellings, torch's dialect, packing, short floats."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def _task(file: Path, text: str, suffix: str = "") -> LinalgTask:
 
 
 def _names(task: LinalgTask) -> list[str]:
-    return [one.name for one in task.program.operations]
+    return [operation.name for operation in task.program.operations]
 
 
 BUFFERS = """memref.global "private" constant @twos : memref<8x4xf32> = dense<2.0>
@@ -314,7 +314,7 @@ SHORT = """func.func @main(%a: tensor<8x16xTYPE>, %b: tensor<16x8xTYPE>) -> tens
 def test_short_floats_are_computed_with_and_passed_as_float32(file: Path, element: str):
     task = _task(file, SHORT.replace("TYPE", element))
     assert {kind for _, kind in (*task.program.arguments, *task.program.results)} == {"f32"}
-    a, b = inputs = [one / 4 for one in random_inputs(task.text)]
+    a, b = inputs = [array / 4 for array in random_inputs(task.text)]
     [found] = execute(task.text, inputs)
     near = {"f16": 1e-2, "bf16": 1e-1}[element]
     np.testing.assert_allclose(found, np.exp(a @ b), rtol=near)

@@ -23,9 +23,9 @@ class Function(nn.Module):
 
 
 def names(function: Any, path: Path, *shapes: tuple[int, ...]) -> list[str]:
-    """Return the operations of an imported function; what it computes is checked in other tests."""
+    """Return the operations of an imported function; other tests check its results."""
     irgym.linalg.from_torch(Function(function), *(torch.zeros(shape) for shape in shapes), path=path)
-    return [one.name for one in describe(path.read_text())[1].operations]
+    return [operation.name for operation in describe(path.read_text())[1].operations]
 
 
 @pytest.mark.parametrize(

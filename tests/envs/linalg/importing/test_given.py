@@ -1,4 +1,4 @@
-"""Imported programs are compared with their files, run as they were given."""
+"""Imported programs are compared with runs of their original files."""
 
 import pytest
 
@@ -26,14 +26,14 @@ def scaled(function: str, name: str = "main") -> str:
 
 
 def test_an_import_that_computes_something_else_is_refused():
-    right, wrong = (program_of_file(scaled(one), "mine") for one in ("abs", "negf"))
+    right, wrong = (program_of_file(scaled(operation), "mine") for operation in ("abs", "negf"))
     refuse_other_results(scaled("abs", "mine"), "mine", "", right, {})
     with pytest.raises(ProgramError, match="mine: what is imported of it computes something else"):
         refuse_other_results(scaled("abs", "mine"), "mine", "", wrong, {})
 
 
 def test_plain_code_copies_memory_of_any_strides():
-    """MLIR leaves copies to its runtime library, in whose place a function of ours stands."""
+    """MLIR calls its runtime library for copies; a function of ours replaces it."""
     text = """func.func @main(%x: tensor<4x6xf32>, %y: tensor<2x3xf32>) -> tensor<4x6xf32> {
       %0 = tensor.insert_slice %y into %x[1, 1] [2, 3] [1, 2] : tensor<2x3xf32> into tensor<4x6xf32>
       %1 = linalg.abs ins(%0 : tensor<4x6xf32>) outs(%x : tensor<4x6xf32>) -> tensor<4x6xf32>

@@ -1,4 +1,4 @@
-"""Operations of a program as programs of their own."""
+"""Single operations of a program as separate programs."""
 
 import numpy as np
 import pytest
@@ -55,9 +55,9 @@ def test_a_part_takes_fills_and_constants_along():
     text, program = describe(CAPTURING)
     kinds = [program.operations[place].kind for place in program.turns]
     assert kinds == [OperationKind.ELEMENTWISE] * 2
-    one, two = parts_of(text, program.turns)
-    assert one == two
-    _, part = describe(one)
+    first, second = parts_of(text, program.turns)
+    assert first == second
+    _, part = describe(first)
     assert [operation.name for operation in part.operations] == ["broadcast", "generic"]
     assert len(part.arguments) == 2
 
@@ -80,7 +80,7 @@ def test_the_schedule_of_the_whole_does_what_those_of_the_parts_do(uri):
         schedules = [random_schedule(part, rng) for part in parts]
         whole = replay(task, task.joined(schedules))
         assert task.terminal(whole)
-        alone = [replay(part, one) for part, one in zip(parts, schedules, strict=True)]
+        alone = [replay(part, schedule) for part, schedule in zip(parts, schedules, strict=True)]
         for place, part, state in zip(reversed(task.order), parts, alone, strict=True):
             assert whole.operations[place].steps == state.operations[part.order[0]].steps
         quick = Timing(budget_ns=1, fewest=1, most=1)

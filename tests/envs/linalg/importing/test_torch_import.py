@@ -21,7 +21,7 @@ from irgym.envs.linalg.programs.uris import Network, parse_uri
 
 
 def _agree(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> str:
-    """Check that the imported program gives what torch gives; return its text."""
+    """Check that the imported program computes torch's results; return its text."""
     assert irgym.linalg.from_torch(module, *inputs, path=path) == f"linalg:{path}"
     text = path.read_text()
     kept = np.load(path.with_suffix(".npz"))
@@ -110,7 +110,7 @@ def test_inputs_of_whole_numbers(tmp_path: Path):
 
 
 def test_what_draws_nothing_is_not_taken_for_random(tmp_path: Path):
-    """In evaluation mode dropout, attention and recurrent layers draw no numbers."""
+    """In evaluation mode, dropout, attention and recurrent layers draw no random numbers."""
     layer = nn.TransformerEncoderLayer(24, 2, 32, dropout=0.3, batch_first=True).eval()
     _agree(nn.Sequential(nn.Dropout(0.5), layer).eval(), (_random(2, 6, 24),), tmp_path / "attention.mlir")
     _agree(nn.LSTM(6, 8, dropout=0.2, num_layers=2).eval(), (_random(3, 2, 6),), tmp_path / "lstm.mlir")
@@ -192,7 +192,7 @@ def test_every_network_is_built():
 
 
 def test_published_numbers_of_weights():
-    """As torchvision's documentation has them; of the two of a folded batch norm's channel, one is left."""
+    """Counts from torchvision's documentation; a folded batch norm leaves one parameter per channel."""
     expected = {"resnet18": 11_689_512, "mobilenetv2": 3_504_872, "vgg11": 132_863_336}
     for name, wanted in expected.items():
         with torch.device("meta"):
@@ -216,7 +216,7 @@ def test_files_go_to_the_cache_under_a_name_made_of_their_content(
 
 
 class Twice(nn.Module):
-    """Counts its calls."""
+    """A module that counts its calls."""
 
     def __init__(self) -> None:
         super().__init__()

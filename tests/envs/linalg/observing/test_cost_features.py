@@ -1,4 +1,4 @@
-"""What costs are predicted from, and recorded schedules read back."""
+"""Features for cost models, and states read back from recorded keys."""
 
 import numpy as np
 import pytest
@@ -35,7 +35,7 @@ def random_end(task, rng):
 
 
 def ends(task, rng):
-    """Return where random episodes and sketches end."""
+    """Return the terminal states of random episodes and sketches."""
     sketches = [replay(task, Schedule(tuple(task.sketch(rng)))) for _ in range(10)]
     return [random_end(task, rng) for _ in range(15)] + sketches
 
@@ -52,7 +52,7 @@ def test_a_recorded_text_leads_back_to_equal_code(environment, uri):
 
 def test_rows_of_whole_pages_are_told_from_others():
     found = {
-        uri: [2.0 ** (8.0 * one) for one in alignments(LINALG.task(uri).program.operations[-1])]
+        uri: [2.0 ** (8.0 * figure) for figure in alignments(LINALG.task(uri).program.operations[-1])]
         for uri in ("linalg://matmul/8x1000x2048", "linalg://add/4x48", "linalg://relu/4x4x7")
     }
     assert list(found.values()) == [[1024.0, 8.0, 8.0], [16.0, 16.0, 16.0], [1.0, 1.0, 1.0]]
@@ -83,7 +83,7 @@ def test_cost_features_have_one_length_and_see_what_was_done(uri):
     assert all(
         row.shape == (COST_FEATURES,) and np.isfinite(row).all() and abs(row).max() < 20 for row in rows
     )
-    # Orders of loops that are one iteration long, and the like, may not show.
+    # Some differences, such as the order of loops of one iteration, have no effect on features.
     assert len({row.tobytes() for row in rows}) > 0.9 * len(rows)
 
 

@@ -136,7 +136,7 @@ def test_every_text_verifies_and_has_one_function():
             module = parse(_operator(name).text())
             (function,) = module.body.operations
             assert module.operation.verify() and str(function.name) == '"main"'
-            assert all(isinstance(one, ir.RankedTensorType) for one in function.type.inputs)
+            assert all(isinstance(kind, ir.RankedTensorType) for kind in function.type.inputs)
 
 
 def test_every_family_is_built():

@@ -1,4 +1,4 @@
-"""Answers of MLIR are kept: each program is read once on a machine."""
+"""Descriptions of programs are kept: each program is read once on a machine."""
 
 from pathlib import Path
 

@@ -16,7 +16,7 @@ from irgym.measure.isolation.child import Child
 
 @pytest.fixture(scope="module")
 def sources() -> Iterator[Sources]:
-    """One child for all tests."""
+    """A child process shared by all tests."""
     opened = Sources()
     yield opened
     opened.close()
@@ -45,7 +45,7 @@ def test_networks_are_imported_once(sources: Sources, monkeypatch: pytest.Monkey
     assert "func.func @main" in text
     assert sources.file(parse_uri("linalg://transformer?length=16&width=16")) != file
     file.write_text("damaged")
-    assert sources.text(parse_uri("linalg://transformer?length=8&width=16")) == text, "it is imported anew"
+    assert sources.text(parse_uri("linalg://transformer?length=8&width=16")) == text, "it is imported again"
 
     def again(*arguments: object) -> str:
         raise AssertionError("it was imported before")
@@ -97,8 +97,8 @@ def test_assertions_go_and_large_constants_become_arguments(sources: Sources, tm
     def with_constant(count: int) -> str:
         kind = f"tensor<{count}xf32>"
         values = ", ".join(f"{number}.0" for number in range(count))
-        one = '%true = arith.constant true\n  cf.assert %true, "never"\n  '
-        constant = f"{one}%c = arith.constant dense<[{values}]> : {kind}\n  "
+        assertion = '%true = arith.constant true\n  cf.assert %true, "never"\n  '
+        constant = f"{assertion}%c = arith.constant dense<[{values}]> : {kind}\n  "
         return _function(kind=kind, before=constant).replace("ins(%a, %a", "ins(%a, %c")
 
     small, large = (_read(sources, tmp_path, with_constant(count)) for count in (16, 17))

@@ -1,4 +1,4 @@
-"""What the MLIR of scheduled programs holds: that a transformation was really made, not only recorded."""
+"""MLIR of scheduled programs: transformations are really made, not only recorded."""
 
 from pathlib import Path
 
@@ -70,7 +70,7 @@ def test_an_input_is_packed_once_within_a_tile_and_before_vectors():
 
     def packs(schedule: str) -> list[str]:
         state = replay(task, Schedule.parse(schedule, task.space))
-        return [one for one in ("pack_0", "pack_1") if allowed(task, state, one)]
+        return [action for action in ("pack_0", "pack_1") if allowed(task, state, action)]
 
     assert packs("") == []
     assert packs("tile_8_16") == ["pack_0", "pack_1"]
@@ -108,7 +108,7 @@ func.func @main(%x: tensor<1x8x8x4xf32>, %w: tensor<1x1x4x16xf32>, %y: tensor<1x
 def test_a_convolution_of_channels_last_has_vectors_and_keeps_its_arguments(tmp_path: Path):
     task = of_file(NHWC, tmp_path)
     assert "vector." in code(task, "tile_0_1_0_0_0_0_1 vectorise_0")
-    # The result starts from an argument: measured again and again, it must not grow.
+    # The result starts from an argument: it must not grow over repeated measurements.
     with LINALG.bench() as bench:
         states = [task.initial(), replay(task, Schedule.parse("tile_0_1_0_0_0_0_1 vectorise_0", task.space))]
         for measurement in bench.measure([task.job(state) for state in states] * 2):

@@ -11,8 +11,8 @@ from irgym.envs.cse.ir.analysis import analysed
 from irgym.envs.cse.ir.modules import ModuleText, with_bodies
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import RUNNER, CseTask
-from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
+from irgym.measure.replies import answered
 
 
 def export(task: CseTask, state: CseState, path: Path) -> list[Path]:

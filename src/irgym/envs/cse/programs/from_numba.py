@@ -8,9 +8,9 @@ from typing import Any
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Call
-from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.replies import answered
 from irgym.measure.store import Store, digest, stem_of
 
 LIMITS = Limits(timeout_s=300.0, memory_bytes=8 * GIB)

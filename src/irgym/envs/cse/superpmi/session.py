@@ -14,7 +14,8 @@ from irgym.base.closing import Closing
 from irgym.base.errors import BackendError, ProgramError
 from irgym.core.uri import is_file
 from irgym.envs.cse.superpmi.answers import NEEDED, AnswerError, JitMethod, method_of
-from irgym.measure.lines import Answered, LineLimits, LineReply, LineSession, told
+from irgym.measure.external.protocol import Answered, LineLimits, LineReply, told
+from irgym.measure.external.session import LineSession
 
 REMEDY = "check that CORE_ROOT has a Checked build of the .NET JIT with superpmi, and that the MCH fits it"
 

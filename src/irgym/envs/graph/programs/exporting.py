@@ -17,7 +17,7 @@ from irgym.envs.graph.programs.models.catalogue import BUILDERS
 from irgym.envs.graph.programs.models.model import Model, enliven
 from irgym.envs.graph.programs.uris import parse_program
 from irgym.envs.graph.programs.weights import INSIDE, too_large
-from irgym.measure.torch_modules import without_caches
+from irgym.measure.callables.torch_modules import without_caches
 
 SEED = 20210
 """What weights are drawn from."""

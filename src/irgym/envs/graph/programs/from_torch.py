@@ -40,7 +40,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
     from irgym.envs.graph.programs.exporting import refuse_other_than_tensors, to_onnx
     from irgym.envs.graph.programs.standing import refuse_other_results
-    from irgym.measure.torch_calls import copied, refuse_unsteady
+    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady
 
     name = type(module).__name__
     refuse_other_than_tensors(inputs, name)

@@ -12,11 +12,11 @@ from irgym.core.cost import Call
 from irgym.core.uri import ProgramUri
 from irgym.envs.graph.programs.families import PACKAGES
 from irgym.envs.graph.programs.uris import SUFFIX
-from irgym.measure.answers import answered
 from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.opening import Opener
+from irgym.measure.replies import answered
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 

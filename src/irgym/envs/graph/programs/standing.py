@@ -9,8 +9,8 @@ from typing import Any
 from torch import nn
 
 from irgym.base.errors import IrgymError, ProgramError
-from irgym.measure.torch_calls import compare
-from irgym.measure.torch_modules import InPlace
+from irgym.measure.callables.torch_comparison import compare
+from irgym.measure.callables.torch_modules import InPlace
 
 SEED = 20261128
 """Seed of the inputs on which a model is compared with its module when it is made."""

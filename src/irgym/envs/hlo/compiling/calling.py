@@ -16,7 +16,7 @@ import numpy as np
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
 from irgym.envs.hlo.programs.lowering import jitted, portable, to_stablehlo
-from irgym.measure.called import Results, reference
+from irgym.measure.callables.comparison import Results, reference
 from irgym.measure.checking.numbers import Array, same_bits
 
 SEED = 20261128

@@ -7,8 +7,8 @@ from irgym.core.cost import Call
 from irgym.core.task import form_of
 from irgym.envs.hlo.compiling.modules import PassPath, ProgramModules
 from irgym.envs.hlo.compiling.store import read_program
-from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
+from irgym.measure.replies import answered
 
 FORMS = {
     ".hlo": "HLO text",

@@ -8,10 +8,10 @@ from irgym.base.errors import IrgymError
 from irgym.core.cost import Call
 from irgym.envs.hlo.compiling.native.build import build
 from irgym.envs.hlo.compiling.store import Failure, Key, Reply, Request, Summary
-from irgym.measure.evaluators import error_of
 from irgym.measure.isolation.protocol import GIB, Crashed, Limits, OutOfMemory, Raised, Returned
 from irgym.measure.isolation.protocol import Reply as ChildReply
 from irgym.measure.pool import WorkerPool
+from irgym.measure.replies import error_of
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=6 * GIB)
 """Limits of a call; the passes of a batch that exceeds them are run one by one."""

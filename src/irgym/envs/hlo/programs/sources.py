@@ -10,10 +10,10 @@ from irgym.base.reading import check_size, content_of_program
 from irgym.core.cost import Call
 from irgym.core.uri import ProgramUri
 from irgym.envs.hlo.compiling.toolchain import INSTALL, installed
-from irgym.measure.answers import answered
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.opening import Opener
+from irgym.measure.replies import answered
 from irgym.measure.store import Store, content_digest, digest, stem_of
 from irgym.measure.variables import keyed
 

@@ -1,1 +1,1 @@
-"""What programs are checked on, and what rounding may do to their results."""
+"""Inputs to check programs on, and the effects of rounding on their results."""

@@ -1,7 +1,7 @@
-"""A program with coarser rounding: each result of an operation keeps fewer bits. Call it from a child.
+"""Programs with coarser rounding, where each operation's result keeps fewer bits. Call it from a child.
 
-How far results move shows what rounding does to them (see `irgym.measure.checking.expected`). Sums feel it
-at every step, as they should.
+The distance by which results move shows the effect of rounding on them (see
+`irgym.measure.checking.expected`). Sums are rounded at every step.
 """
 
 from collections.abc import Sequence
@@ -18,10 +18,10 @@ from irgym.measure.checking.numbers import FORMATS
 ROUNDED = frozenset(
     {"arith.addf", "arith.subf", "arith.mulf", "arith.truncf", "arith.sitofp", "arith.uitofp", "math.fma"}
 )
-"""Operations whose results are the nearest numbers: they lose one bit."""
+"""Operations with correctly rounded results, which lose one bit."""
 
 APPROXIMATE = 3
-"""Bits that results of divisions and of functions lose: libraries compute them in different ways."""
+"""Bits that results of divisions and functions lose, since libraries compute them in different ways."""
 
 EXACT = frozenset(
     {"math.absf", "math.ceil", "math.copysign", "math.floor", "math.round", "math.roundeven", "math.trunc"}
@@ -32,22 +32,22 @@ EXACT = frozenset(
 def coarse(text: str, program: Program) -> Any:
     """Return a program with coarser rounding, to be lowered, within `mlir`.
 
-    The sums of products run through their columns innermost, each with its terms in order as before: so they
+    Sums of products get their columns innermost, which keeps the order of the terms of each sum. They then
     become vectors, without which a network would take minutes.
     """
     module = parse(text)
-    states = [Scheduled(one, _columns_innermost(one)) for one in program.operations]
+    states = [Scheduled(operation, _columns_innermost(operation)) for operation in program.operations]
     turned = script(program, states)
     if turned:
         apply(module, turned)
     run_passes(module, "func.func(linalg-generalize-named-ops)")
-    for generic in [one for one in operations(module) if one.name == "linalg.generic"]:
+    for generic in [operation for operation in operations(module) if operation.name == "linalg.generic"]:
         _coarsen(generic)
     return module
 
 
 def _columns_innermost(operation: Operation) -> tuple[Transformation, ...]:
-    """Return the interchange that brings the last parallel loop innermost, for sums of products."""
+    """Return the interchange that makes the last parallel loop innermost, for sums of products."""
     if (
         operation.kind not in (OperationKind.MATMUL, OperationKind.CONVOLUTION)
         or True not in operation.parallel
@@ -59,7 +59,7 @@ def _columns_innermost(operation: Operation) -> tuple[Transformation, ...]:
 
 
 def _coarsen(generic: Any) -> None:
-    """Round the results in the body of an operation, but not those that indices are computed from."""
+    """Round the results in an operation's body, except those that indices are computed from."""
     inside = list(operations(generic))
     kept = _behind_indices(inside)
     for operation in inside:
@@ -75,8 +75,13 @@ def _coarsen(generic: Any) -> None:
 
 
 def _behind_indices(inside: Sequence[Any]) -> set[Any]:
-    """Return the operations that indices of tensors depend on, which must stay within them."""
-    waiting = [value for one in inside if one.name == "tensor.extract" for value in list(one.operands)[1:]]
+    """Return the operations that indices of tensors depend on: the indices must stay in bounds."""
+    waiting = [
+        value
+        for operation in inside
+        if operation.name == "tensor.extract"
+        for value in list(operation.operands)[1:]
+    ]
     found: set[Any] = set()
     while waiting:
         owner = waiting.pop().owner
@@ -87,9 +92,9 @@ def _behind_indices(inside: Sequence[Any]) -> set[Any]:
 
 
 def _round(operation: Any, form: tuple[int, int], lost: int) -> None:
-    """Round the result of an operation to fewer bits, to even where two are as near.
+    """Round the result of an operation to fewer bits, ties to even.
 
-    Infinities and numbers that are none stay: beyond the greatest number comes infinity by itself.
+    Infinities and NaN stay. Rounding up the greatest number yields infinity.
     """
     exponent_bits, mantissa = form
     width = 1 + exponent_bits + mantissa

@@ -1,4 +1,4 @@
-"""What a program's arguments may hold: indices within their tensors, whole numbers that nothing rounds."""
+"""Ranges of a program's arguments: indices within tensors, and integers for which nothing is rounded."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,20 +9,20 @@ from irgym.envs.linalg.compiling.compiler import function_of, mlir, parse, run_p
 from irgym.envs.linalg.scheduling.operations import FLOATS, Program
 
 MOST = 4095
-"""Greatest absolute value of whole numbers that serve as elements of floating-point arguments."""
+"""Greatest absolute value of the integers in floating-point arguments."""
 
 WIDE, POSITIVE = Interval(-1000, 1000), Interval(1, 1000)
-"""Ranges of whole numbers: for most arguments, and for those that are divided by."""
+"""Ranges of integer arguments: for most of them, and for divisors."""
 
 
 @dataclass(frozen=True)
 class Domains:
-    """What arguments may hold.
+    """Ranges of arguments.
 
     Attributes:
-        whole: By the place of an argument of whole numbers its range; indices stay within their tensors.
-        exact: Greatest absolute value of whole numbers as elements of the other arguments with which nothing
-            is rounded; 0 where there is none.
+        whole: Range of each integer argument, by its place; it keeps indices within their tensors.
+        exact: Greatest absolute value of integers in the floating-point arguments for which nothing is
+            rounded; 0 if there is none.
     """
 
     whole: Mapping[int, Interval]
@@ -30,11 +30,11 @@ class Domains:
 
 
 def domains(text: str, program: Program) -> Domains:
-    """Return what a program's arguments may hold.
+    """Return the ranges of a program's arguments.
 
     Args:
         text: The program.
-        program: What it is made of.
+        program: Description of the program.
     """
     with mlir():
         module = parse(text)
@@ -51,11 +51,11 @@ def domains(text: str, program: Program) -> Domains:
         elements = [element for _, element in program.arguments]
         narrow = {place: TRUTH for place, element in enumerate(elements) if element not in FLOATS}
         whole = dict(narrow)
-        # Twice: a range may be safe only once another's is, as with that of a divisor.
+        # Twice: a range may become safe only after another one, such as a divisor's, is narrowed.
         for place in (*narrow, *narrow):
             if elements[place] != "i1":
                 whole[place] = _widest(
-                    elements[place], lambda one, at=place: found({**whole, at: one}, 0).safe
+                    elements[place], lambda interval, at=place: found({**whole, at: interval}, 0).safe
                 )
         for ranges in (whole, narrow):
             size = _greatest(MOST, lambda size, ranges=ranges: found(ranges, size).exact)
@@ -65,7 +65,7 @@ def domains(text: str, program: Program) -> Domains:
 
 
 def _widest(element: str, safe: Callable[[Interval], bool]) -> Interval:
-    """Return the widest range that is safe; truth values where none is known to be."""
+    """Return the widest safe range; 0 and 1 where none is known to be safe."""
     if safe(_of_type(WIDE, element)):
         return _of_type(WIDE, element)
     high = _greatest(1000, lambda high: safe(_of_type(Interval(0, high), element)))
@@ -75,15 +75,15 @@ def _widest(element: str, safe: Callable[[Interval], bool]) -> Interval:
 
 
 def _greatest(most: int, holds: Callable[[int], bool]) -> int:
-    """Return the greatest number up to `most` for which something holds, as for all below it; 0 for none."""
+    """Return the greatest number up to `most` for which a monotone predicate holds; 0 for none."""
     low, high = 0, most + 1
     while high - low > 1:
-        # The least is tried first: it does not hold for most programs.
+        # 1 is tried first: for most programs the predicate does not hold even there.
         middle = (low + high) // 2 if low else 1
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
 
 
-def _of_type(one: Interval, element: str) -> Interval:
+def _of_type(interval: Interval, element: str) -> Interval:
     most = GREATEST[element]
-    return Interval(max(one.low, -most), min(one.high, most))
+    return Interval(max(interval.low, -most), min(interval.high, most))

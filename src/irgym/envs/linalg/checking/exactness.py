@@ -1,9 +1,8 @@
-"""Whether a program rounds nothing, in whatever order it computes, for arguments in given ranges.
+"""Analysis of whether a program is exact, in any order of computation, for arguments in given ranges.
 
-Forward analysis by intervals over the program's operations in generic form. Sums must stay below the number
-up to which their type has all whole numbers, whichever terms are added first; maxima, selections and moves
-keep any number. Indices computed from arguments must lie within the tensors that they index. Call it from a
-child.
+It is a forward interval analysis of the program's operations in generic form. In any order of their terms,
+sums must stay in the range where their type represents all integers; maxima, selections and moves keep every
+number. Indices computed from arguments must lie within the tensors that they index. Call it from a child.
 """
 
 import math
@@ -33,19 +32,19 @@ from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.scheduling.operations import Program
 
 INDEXED = frozenset({"tensor.extract", "tensor.extract_slice", "tensor.insert", "tensor.insert_slice"})
-"""Operations that read or write where indices say."""
+"""Operations that read or write at computed indices."""
 
 _DYNAMIC = -(2**63)
-"""Stands among the numbers of a slice for one that is computed."""
+"""Value among the static offsets of a slice that marks a computed offset."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What the analysis found.
+    """Result of the analysis.
 
     Attributes:
         exact: Whether no operation rounds.
-        safe: Whether all indices are within their tensors, and no whole number is divided by 0.
+        safe: Whether all indices are within their tensors, and no integer is divided by 0.
     """
 
     exact: bool
@@ -53,25 +52,26 @@ class Findings:
 
 
 def findings(function: Any, program: Program, arguments: Sequence[Interval]) -> Findings:
-    """Return what holds for arguments in these ranges, within `mlir`.
+    """Analyse a program for arguments in given ranges, within `mlir`.
 
     Args:
         function: The program's function, its operations in generic form.
-        program: What it is made of.
-        arguments: What each argument may hold.
+        program: Description of the program.
+        arguments: Range of each argument.
     """
     return _Walk(program).findings(function, arguments)
 
 
 @dataclass(frozen=True)
 class _Carried:
-    """What a loop nest made of an accumulator so far.
+    """A value that an iteration computes from an accumulator.
 
     Attributes:
-        place: Which accumulator.
-        way: `add`, `arith.maximumf` and the like, `keep` for one of several values; empty for itself.
-        other: What is added to it, or stands beside it.
-        size: Greatest absolute value of what is added in an iteration, all terms together.
+        place: Number of the accumulator.
+        way: How it is computed: `add`, an operation such as `arith.maximumf`, `keep` for a selection between
+            the accumulator and other values, or empty for the accumulator itself.
+        other: Range of the terms added, or of the other values.
+        size: Greatest absolute value of all terms added in an iteration.
     """
 
     place: int
@@ -84,15 +84,17 @@ _Value = Interval | _Carried
 
 
 class _Walk:
-    """One pass over a function, with intervals for all values."""
+    """A pass over a function that computes the interval of every value."""
 
     def __init__(self, program: Program) -> None:
-        self._bounds = [one.bounds for one in program.operations]
+        self._bounds = [operation.bounds for operation in program.operations]
         self._reductions = [
-            math.prod(b for b, parallel in zip(one.bounds, one.parallel, strict=True) if not parallel)
-            for one in program.operations
+            math.prod(
+                b for b, parallel in zip(operation.bounds, operation.parallel, strict=True) if not parallel
+            )
+            for operation in program.operations
         ]
-        self._projects = [one.store.is_projection for one in program.operations]
+        self._projects = [operation.store.is_projection for operation in program.operations]
         self._values: dict[Any, _Value] = {}
         self._loops: Sequence[int] = ()
         self._exact = True
@@ -119,7 +121,7 @@ class _Walk:
         }
 
     def findings(self, function: Any, arguments: Sequence[Interval]) -> Findings:
-        """Return what holds for arguments in these ranges."""
+        """Return the findings for arguments in the given ranges."""
         block = function.regions[0].blocks[0]
         self._values.update(zip(block.arguments, arguments, strict=True))
         place = 0
@@ -133,7 +135,7 @@ class _Walk:
         return Findings(self._exact, self._safe)
 
     def _nest(self, generic: Any, place: int) -> None:
-        """Go through a loop nest."""
+        """Analyse a linalg operation, a loop nest."""
         if generic.name != "linalg.generic":
             return self._lost(generic)
         block = generic.regions[0].blocks[0]
@@ -153,13 +155,13 @@ class _Walk:
         return None
 
     def _after(self, before: Interval, value: _Value, number: int, count: int, kind: str) -> Interval:
-        """Return what an accumulator holds after all iterations.
+        """Return the interval of an accumulator after all iterations.
 
         Args:
-            before: What it holds at first.
-            value: What an iteration makes of it.
-            number: Which accumulator it is.
-            count: How many iterations there are for each element.
+            before: Its interval before the first iteration.
+            value: The value that an iteration yields.
+            number: Number of the accumulator.
+            count: Iterations for each element.
             kind: Type of its elements.
         """
         if isinstance(value, Interval):
@@ -169,7 +171,7 @@ class _Walk:
         if not value.way:
             return before
         if value.way == "add":
-            # In whatever order: no partial sum is greater than all terms together.
+            # In any order, no partial sum exceeds the sum of all absolute values.
             self._fits(Interval(0.0, before.size + count * value.size), kind)
             return self._fits(plus(before, value.other.times(count)), kind)
         if value.way == "keep":
@@ -177,7 +179,7 @@ class _Walk:
         return CHOSEN[value.way](before, value.other)
 
     def _step(self, operation: Any) -> None:
-        """Go through a scalar operation, or one that moves tensors."""
+        """Analyse a scalar operation, or an operation that moves tensors."""
         name, operands = str(operation.name), list(operation.operands)
         if name in DIVISIONS:
             divisor = self._plain(operands[1])
@@ -198,12 +200,12 @@ class _Walk:
 
     def _computed(self, operation: Any, operands: Sequence[Any]) -> _Value:
         name, kind = str(operation.name), _type(operation.results[0])
-        values = [self._values[one] for one in operands]
-        carried = [one for one in values if isinstance(one, _Carried)]
+        values = [self._values[operand] for operand in operands]
+        carried = [value for value in values if isinstance(value, _Carried)]
         if not carried:
-            plain = [self._fits(self._plain(one), kind) for one in operands]
+            plain = [self._fits(self._plain(operand), kind) for operand in operands]
             return self._fits(COMPUTED[name](*plain), kind)
-        terms = [one for one in values if isinstance(one, Interval)]
+        terms = [value for value in values if isinstance(value, Interval)]
         first = carried[0]
         if name not in SUMS or len(carried) > 1 or first.way not in ("", "add"):
             return self._unknown(kind)
@@ -218,11 +220,11 @@ class _Walk:
 
     def _chosen(self, operation: Any, operands: Sequence[Any]) -> _Value:
         name = str(operation.name)
-        values = [self._values[one] for one in operands]
-        carried = [one for one in values if isinstance(one, _Carried)]
+        values = [self._values[operand] for operand in operands]
+        carried = [value for value in values if isinstance(value, _Carried)]
         if not carried:
-            return CHOSEN[name](*(self._plain(one) for one in operands))
-        terms = [one for one in values if isinstance(one, Interval)]
+            return CHOSEN[name](*(self._plain(operand) for operand in operands))
+        terms = [value for value in values if isinstance(value, Interval)]
         if len(carried) > 1 or carried[0].way not in ("", name):
             return self._unknown(_type(operation.results[0]))
         term = CHOSEN[name](terms[0], carried[0].other) if carried[0].way else terms[0]
@@ -236,8 +238,8 @@ class _Walk:
         kind = _type(operation.results[0])
         carried: list[_Carried] = []
         plain: list[Interval] = []
-        for one in operands[1:]:
-            value = self._values[one]
+        for operand in operands[1:]:
+            value = self._values[operand]
             if isinstance(value, Interval):
                 plain.append(value)
                 continue
@@ -245,7 +247,7 @@ class _Walk:
                 return self._unknown(kind)
             carried.append(value)
             plain += [value.other] if value.way else []
-        if len({one.place for one in carried}) > 1:
+        if len({value.place for value in carried}) > 1:
             return self._unknown(kind)
         if not plain:
             return carried[0]
@@ -253,10 +255,10 @@ class _Walk:
         return _Carried(carried[0].place, "keep", other) if carried else other
 
     def _compared(self, operation: Any, operands: Sequence[Any]) -> _Value:
-        """Return whether one whole number is less than another, where the ranges tell."""
-        if any(isinstance(self._values[one], _Carried) for one in operands):
+        """Return the result of comparing integers, where their ranges decide it."""
+        if any(isinstance(self._values[operand], _Carried) for operand in operands):
             return TRUTH
-        left, right = (self._plain(one) for one in operands)
+        left, right = (self._plain(operand) for operand in operands)
         predicate = operation.attributes["predicate"].value
         if predicate in (4, 5):  # sgt, sge
             left, right, predicate = right, left, predicate - 2
@@ -281,7 +283,7 @@ class _Walk:
         return self._moved(operation, operands)
 
     def _within(self, operation: Any, indices: Sequence[Any], whole: Any) -> None:
-        """Note whether a slice at computed offsets stays within its tensor."""
+        """Check that a slice at computed offsets stays within its tensor."""
         offsets, sizes, strides = (
             list(ir.DenseI64ArrayAttr(operation.attributes[f"static_{name}"]))
             for name in ("offsets", "sizes", "strides")
@@ -307,14 +309,16 @@ class _Walk:
         if str(operation.name) in UNSIGNED:
             return self._fits(value, kind) if value.low >= 0.0 else self._unknown(kind)
         if _type(operands[0]) == "i1":
-            value = value.hull(opposite(value))  # true is -1 where it counts as signed
+            value = value.hull(opposite(value))  # true is -1 as a signed number
         return self._fits(value, kind)
 
     def _constant(self, operation: Any, operands: Sequence[Any]) -> _Value:
         value, kind = operation.attributes["value"], _type(operation.results[0])
         dense = isinstance(value, ir.DenseElementsAttr)
         numbers = _numbers(value, kind) if dense else [float(value.value)]
-        if not numbers or any(math.isnan(one) or (math.isfinite(one) and one % 1) for one in numbers):
+        if not numbers or any(
+            math.isnan(number) or (math.isfinite(number) and number % 1) for number in numbers
+        ):
             return self._unknown(kind)
         return Interval(min(numbers), max(numbers))
 
@@ -334,30 +338,30 @@ class _Walk:
         return self._plain(operands[0])
 
     def _joined(self, operation: Any, operands: Sequence[Any]) -> _Value:
-        first, *others = (self._plain(one) for one in operands)
-        for one in others:
-            first = first.hull(one)
+        first, *others = (self._plain(operand) for operand in operands)
+        for interval in others:
+            first = first.hull(interval)
         return first
 
     def _plain(self, value: Any) -> Interval:
-        """Return the interval of a value; anything where it depends on an accumulator."""
+        """Return the interval of a value; `UNKNOWN` where it depends on an accumulator."""
         known = self._values.get(value)
         return known if isinstance(known, Interval) else self._unknown(_type(value))
 
-    def _fits(self, one: Interval, kind: str) -> Interval:
-        """Return an interval, or anything where its type cannot hold all its numbers."""
-        return one if one.size <= GREATEST.get(kind, -1.0) else self._unknown(kind)
+    def _fits(self, interval: Interval, kind: str) -> Interval:
+        """Return an interval, or `UNKNOWN` where its type does not represent all of its integers."""
+        return interval if interval.size <= GREATEST.get(kind, -1.0) else self._unknown(kind)
 
     def _unknown(self, kind: str) -> Interval:
-        """Return the interval of what is not known: for whole numbers no rounding follows from it."""
+        """Return the interval of an unknown value, which may be rounded unless it is an integer."""
         if kind == "i1":
             return TRUTH
         self._exact &= kind in GREATEST and not kind.endswith(("f16", "f32", "f64"))
         return UNKNOWN
 
     def _lost(self, operation: Any) -> None:
-        """Go past an operation of which nothing is known."""
-        inside = [str(one.name) for one in operations(operation)]
+        """Skip an unknown operation; its results are unknown."""
+        inside = [str(inner.name) for inner in operations(operation)]
         self._safe &= not (DIVISIONS | INDEXED) & set(inside)
         for result in operation.results:
             self._values[result] = self._unknown(_type(result))
@@ -370,9 +374,9 @@ def _type(value: Any) -> str:
 
 
 def _numbers(value: Any, kind: str) -> list[float]:
-    """Return the numbers of a dense constant; none where it cannot be read."""
+    """Return the numbers of a dense constant."""
     if value.is_splat:
         return [float(value.get_splat_value().value)]
     if kind == "i1":
         return [0.0, 1.0]
-    return [float(one) for one in np.array(value).reshape(-1)]
+    return [float(number) for number in np.array(value).reshape(-1)]

@@ -1,7 +1,7 @@
-"""Intervals of numbers, and what scalar operations of MLIR make of them. Plain data, no MLIR.
+"""Intervals of numbers, and interval arithmetic for scalar operations of MLIR. Plain data, without MLIR.
 
-They say where no rounding can happen: as long as all numbers are whole and small enough for their type,
-sums and products are exact in any order.
+Intervals show where no rounding can happen: as long as all numbers are integers and small enough for their
+type, sums and products are exact in any order.
 """
 
 import math
@@ -20,16 +20,16 @@ GREATEST = {
     "i64": 2.0**53,
     "index": 2.0**53,
 }
-"""By type the number up to which all whole numbers, of either sign, are told apart and computed with."""
+"""Greatest absolute value up to which a type represents all integers of either sign exactly."""
 
 
 @dataclass(frozen=True)
 class Interval:
-    """Whole numbers, or infinities, between two bounds.
+    """Integers, or infinities, between two bounds.
 
     Attributes:
-        low: Least of them; minus infinity where there is no bound.
-        high: Greatest of them, likewise.
+        low: Lower bound; minus infinity if there is none.
+        high: Upper bound; infinity if there is none.
     """
 
     low: float
@@ -41,64 +41,64 @@ class Interval:
         return max(abs(self.low), abs(self.high))
 
     def within(self, low: float, high: float) -> bool:
-        """Say whether all numbers lie between two others."""
+        """Say whether all numbers lie between two bounds."""
         return low <= self.low and self.high <= high
 
     def hull(self, other: "Interval") -> "Interval":
-        """Return the least interval that holds both."""
+        """Return the smallest interval that contains both."""
         return Interval(min(self.low, other.low), max(self.high, other.high))
 
     def times(self, count: int) -> "Interval":
-        """Return sums of as many numbers."""
+        """Return the interval of sums of `count` numbers."""
         return Interval(count * self.low, count * self.high)
 
 
 UNKNOWN = Interval(-math.inf, math.inf)
-"""Anything, numbers with a fraction included."""
+"""Any number, fractions included."""
 
 TRUTH = Interval(0.0, 1.0)
 """A truth value."""
 
 
 def symmetric(size: float) -> Interval:
-    """Return the numbers of an absolute value of at most `size`."""
+    """Return the interval of numbers with absolute value at most `size`."""
     return Interval(-size, size)
 
 
-def plus(one: Interval, other: Interval) -> Interval:
+def plus(left: Interval, right: Interval) -> Interval:
     """Return sums."""
-    return Interval(one.low + other.low, one.high + other.high)
+    return Interval(left.low + right.low, left.high + right.high)
 
 
-def minus(one: Interval, other: Interval) -> Interval:
+def minus(left: Interval, right: Interval) -> Interval:
     """Return differences."""
-    return Interval(one.low - other.high, one.high - other.low)
+    return Interval(left.low - right.high, left.high - right.low)
 
 
-def product(one: Interval, other: Interval) -> Interval:
+def product(left: Interval, right: Interval) -> Interval:
     """Return products."""
-    ends = [left * right for left in (one.low, one.high) for right in (other.low, other.high)]
+    ends = [a * b for a in (left.low, left.high) for b in (right.low, right.high)]
     return UNKNOWN if any(map(math.isnan, ends)) else Interval(min(ends), max(ends))
 
 
-def greater(one: Interval, other: Interval) -> Interval:
+def greater(left: Interval, right: Interval) -> Interval:
     """Return the greater of two numbers."""
-    return Interval(max(one.low, other.low), max(one.high, other.high))
+    return Interval(max(left.low, right.low), max(left.high, right.high))
 
 
-def lesser(one: Interval, other: Interval) -> Interval:
+def lesser(left: Interval, right: Interval) -> Interval:
     """Return the lesser of two numbers."""
-    return Interval(min(one.low, other.low), min(one.high, other.high))
+    return Interval(min(left.low, right.low), min(left.high, right.high))
 
 
-def absolute(one: Interval) -> Interval:
+def absolute(interval: Interval) -> Interval:
     """Return absolute values."""
-    return Interval(0.0, one.size)
+    return Interval(0.0, interval.size)
 
 
-def opposite(one: Interval) -> Interval:
+def opposite(interval: Interval) -> Interval:
     """Return numbers of the other sign."""
-    return Interval(-one.high, -one.low)
+    return Interval(-interval.high, -interval.low)
 
 
 COMPUTED: Mapping[str, Callable[..., Interval]] = {
@@ -112,12 +112,12 @@ COMPUTED: Mapping[str, Callable[..., Interval]] = {
     "math.absf": absolute,
     "math.absi": absolute,
 }
-"""Operations whose results grow with their operands: what they make of intervals, by name."""
+"""Interval arithmetic of operations whose results grow with their operands, by name."""
 
 DIFFERENCES = frozenset({"arith.subf", "arith.subi"})
 
 SUMS = DIFFERENCES | {"arith.addf", "arith.addi"}
-"""Those that terms are added up with."""
+"""Operations among them that add up terms."""
 
 CHOSEN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
     "arith.maximumf": greater,
@@ -127,7 +127,7 @@ CHOSEN: Mapping[str, Callable[[Interval, Interval], Interval]] = {
     "arith.minnumf": lesser,
     "arith.minsi": lesser,
 }
-"""Operations whose result is one of their operands, likewise."""
+"""Interval arithmetic of operations whose result is one of their operands, by name."""
 
 CONVERTED = frozenset(
     {
@@ -140,10 +140,10 @@ CONVERTED = frozenset(
         "arith.index_cast",
     }
 )
-"""Operations that keep a number, where the new type has it."""
+"""Conversions that keep a number if the new type can represent it."""
 
 UNSIGNED = frozenset({"arith.extui", "arith.uitofp", "arith.index_castui", "arith.fptoui"})
-"""The same, where it is not negative."""
+"""Conversions that also need a nonnegative number."""
 
 DIVISIONS = frozenset(
     {
@@ -156,4 +156,4 @@ DIVISIONS = frozenset(
         "arith.ceildivui",
     }
 )
-"""Divisions of whole numbers, which end the process where the divisor is 0."""
+"""Divisions of integers, which crash if the divisor is 0."""

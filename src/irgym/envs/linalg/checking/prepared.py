@@ -1,11 +1,11 @@
-"""What programs are checked on: whole numbers that no order of sums rounds, and random ones. In a child.
+"""Problems to check programs on: integers for which results are exact, and random numbers. In a child.
 
-Where a program only adds, multiplies, compares and moves, whole numbers that are small enough make its
-results exact (`exactness`), and any wrong, missing or doubled term shows. Random numbers serve for the rest:
-how far their results may be off comes from runs of the program with coarser rounding and with arguments that
-differ in their last bits.
+Where a program only adds, multiplies, compares and moves, small enough integers make its results exact
+(`exactness`), and any wrong, missing or doubled term shows. Other programs get random numbers; the tolerance
+of their results comes from runs with coarser rounding, and with arguments that differ in their last bits.
 
-No candidate is to blame for what that takes: each compilation and each run has the time limit of a call.
+Preparing a problem does not count against a candidate: each compilation and each run gets the full time limit
+of a call.
 """
 
 from collections.abc import Mapping, Sequence
@@ -35,31 +35,32 @@ SEED = 20240916
 """Seed of the inputs on which candidates are checked and timed."""
 
 ALLOWED = (
-    "equal where nothing is rounded, else 8 times what coarser rounding does, against the program as MLIR's "
-    "own passes lower it; infinities and NaN among the inputs too"
+    "equal where nothing is rounded, else within 8 times the effect of coarser rounding, compared with the "
+    "program lowered by MLIR's passes alone; also on infinities and NaN"
 )
-"""What is allowed, in words."""
+"""The tolerance, in words."""
 
 FEW = 4
 """Greatest number of arguments of an operator; a program with more is taken for a network with weights."""
 
 LONG = 100_000_000
-"""Arithmetic operations of a program that is run as seldom as can be: as written it takes 0.1 s or more."""
+"""Arithmetic operations beyond which a program is run as rarely as possible: its original takes at least
+0.1 s."""
 
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1e-40, 1e-25, 1e18, -1e18)
-"""Numbers that arithmetic treats in a way of its own; a sum of some products of them is not infinite."""
+"""Numbers that arithmetic treats specially; sums of some products of the finite ones are finite."""
 
 NUDGE = 4.0
-"""How many times the precision of arguments are moved by, relatively, to see what that does."""
+"""Relative perturbation of arguments, in units of their precision."""
 
 Arrays = list[NDArray[Any]]
 
 
 @lru_cache(maxsize=2)
 def prepared(text: str) -> tuple[Problem, Buffers]:
-    """Return what the candidates of a program are checked and timed on.
+    """Return the problem and the memory on which a program's candidates are checked and timed.
 
-    It is kept, so that all of them write to the same memory. Forget it where one of them damaged that.
+    The result is cached, so that all candidates use the same memory. Clear the cache if one damages it.
 
     Args:
         text: The program, its operations numbered.
@@ -69,7 +70,7 @@ def prepared(text: str) -> tuple[Problem, Buffers]:
 
 
 def verdict(checked: Problem, buffers: Buffers) -> str:
-    """Say in words what is wrong with the results of a candidate; empty where nothing is."""
+    """Describe what is wrong with the results of a candidate; empty if nothing is."""
     fault = buffers.faults()
     if fault:
         prepared.cache_clear()
@@ -77,19 +78,21 @@ def verdict(checked: Problem, buffers: Buffers) -> str:
 
 
 def buffers_of(checked: Problem) -> Buffers:
-    """Return memory to run a program in on the inputs of a problem."""
-    return Buffers(checked.inputs, [one.values for one in checked.expected])
+    """Return memory to run a program on the inputs of a problem."""
+    return Buffers(checked.inputs, [result.values for result in checked.expected])
 
 
 def problems(text: str, count: int, seed: int) -> list[Problem]:
-    """Return what the result of a search is checked on.
+    """Return the problems on which the result of a search is validated.
+
+    There is at least one problem of integers if results can be exact, and one of random numbers if the
+    program has floating-point arguments. Long programs get no others. Short ones get `count` problems, and
+    one more with special numbers.
 
     Args:
         text: The program, its operations numbered.
-        count: How many problems where nothing takes long. There are at least one of whole numbers, where
-            these can be exact, and one of random numbers, where the program has any; and no more than these
-            where the program takes long. Else there is another one with special numbers.
-        seed: Seed of the first of them.
+        count: Number of problems for a short program.
+        seed: Seed of the first problem.
     """
     program, exact = _program(text), _domains(text).exact
     random = any(element in FLOATS for _, element in program.arguments)
@@ -102,9 +105,9 @@ def problems(text: str, count: int, seed: int) -> list[Problem]:
     return [*found, _random(text, seed), *special] if random else found
 
 
-def _with_signs_of_zeros(one: Problem) -> Problem:
-    """Return a problem whose zeros must have their signs: of exact sums no order changes these."""
-    return problem(one.inputs, [replace(result, keeps_zeros=True) for result in one.expected], {})
+def _with_signs_of_zeros(exact: Problem) -> Problem:
+    """Return an exact problem in which signs of zeros count: no order of exact sums changes them."""
+    return problem(exact.inputs, [replace(result, keeps_zeros=True) for result in exact.expected], {})
 
 
 @lru_cache(maxsize=4)
@@ -122,7 +125,7 @@ def arguments_of(text: str, seed: int) -> Arrays:
 
     Args:
         text: The program, its operations numbered.
-        seed: Their seed.
+        seed: Seed of the random generator.
     """
     return _random_inputs(_program(text), _domains(text).whole, seed, 1.0)
 
@@ -142,7 +145,7 @@ class _Coarser:
                 self._code = Executable.assembled(lower_apart(module), host_target())
 
     def __call__(self, inputs: Sequence[NDArray[Any]]) -> Arrays:
-        """Return its results."""
+        """Return the program's results."""
         restart_clock()
         results = [aligned(shape, ELEMENTS[element]) for shape, element in self._program.results]
         self._code.on([*inputs, *results]).run(1)
@@ -161,12 +164,12 @@ def _original(text: str) -> Plain:
 
 @lru_cache(maxsize=2)
 def _exact(text: str, seed: int) -> Problem:
-    """Return a problem of whole numbers whose results must be equal: what differs is no rounding.
+    """Return a problem of integers whose results must be equal.
 
-    Wrong answers are not tried on it: that would take an eighth of a measurement's time.
+    Wrong answers are not tried on it, which would take an eighth of a measurement's time.
     """
     inputs = _whole_inputs(_program(text), _domains(text), seed)
-    return Problem(inputs, [exactly(one) for one in _original(text)(inputs)])
+    return Problem(inputs, [exactly(result) for result in _original(text)(inputs)])
 
 
 @lru_cache(maxsize=3)
@@ -180,36 +183,38 @@ def _random(text: str, seed: int) -> Problem:
 def _drawn(text: str, seed: int, scale: float) -> Problem:
     program, original, coarser = _program(text), _original(text), _coarser(text)
     inputs = _random_inputs(program, _domains(text).whole, seed, scale)
-    moved = [nudged(one, seed) for one in inputs]
+    moved = [nudged(array, seed) for array in inputs]
     results = original(inputs)
     if program.flops > LONG:
         samples, wrong, slight = [coarser(moved)], dict[str, Arrays](), dict[str, Arrays]()
     else:
         samples = [coarser(inputs), original(moved)]
-        wrong = {"what it makes of arguments turned round": original([_turned(one) for one in inputs])}
-        least = [_without_greatest(one) for one in inputs]
-        slight = {"what it makes of arguments without their greatest elements": original(least)}
-    expected = [rounded(one, near) for one, *near in zip(results, *samples, strict=True)]
+        wrong = {"its results for reversed arguments": original([_turned(array) for array in inputs])}
+        least = [_without_greatest(array) for array in inputs]
+        slight = {"its results for arguments without their greatest elements": original(least)}
+    expected = [rounded(result, near) for result, *near in zip(results, *samples, strict=True)]
     return problem(inputs, expected, wrong, slight)
 
 
 @lru_cache(maxsize=2)
 def _special(text: str, seed: int) -> Problem:
-    """Return a problem of random numbers, infinities, NaN and others among them that arithmetic treats apart.
+    """Return a problem of random numbers mixed with `SPECIAL` ones.
 
-    Whether wrong answers show is for the other problems to say.
+    Wrong answers are tried on the other problems only.
     """
     inputs = _special_inputs(_program(text), _domains(text).whole, seed)
     original = _original(text)
-    samples = [_coarser(text)(inputs), original([nudged(one, seed) for one in inputs])]
-    expected = [rounded(one, moved) for one, *moved in zip(original(inputs), *samples, strict=True)]
-    return Problem(inputs, expected, dict.fromkeys(range(len(expected)), "anything beside special numbers"))
+    samples = [_coarser(text)(inputs), original([nudged(array, seed) for array in inputs])]
+    expected = [rounded(result, moved) for result, *moved in zip(original(inputs), *samples, strict=True)]
+    return Problem(
+        inputs, expected, dict.fromkeys(range(len(expected)), "any result except at special numbers")
+    )
 
 
 def _special_inputs(program: Program, whole: Mapping[int, Interval], seed: int) -> Arrays:
-    """Return random arguments with special numbers; of a network's only the last, since they spread.
+    """Return random arguments with special numbers; in networks only the last argument, since they spread.
 
-    There are so few that most sums have one or none: NaN would hide what else is wrong.
+    They are rare enough that most sums have at most one: more NaN would hide other errors.
     """
     arrays = _random_inputs(program, whole, seed, 1.0)
     rng = np.random.default_rng(seed)
@@ -217,16 +222,16 @@ def _special_inputs(program: Program, whole: Mapping[int, Interval], seed: int) 
         weight = FEW < len(arrays) > place + 1
         if array.dtype.kind == "f" and array.size and not weight:
             count = max(array.size // max(array.shape, default=1), min(len(SPECIAL), array.size // 2))
-            # In arguments of one shape special numbers meet one another: 0 an infinity, for example.
-            own = np.random.default_rng([seed, *array.shape]).choice(array.size, count, replace=False)
-            array.reshape(-1)[own] = np.resize(np.roll(SPECIAL, 3 * place), count)
+            # In arguments of one shape, special numbers share places: 0 meets infinity, for example.
+            places = np.random.default_rng([seed, *array.shape]).choice(array.size, count, replace=False)
+            array.reshape(-1)[places] = np.resize(np.roll(SPECIAL, 3 * place), count)
             if array.ndim and len(array) > 1:  # padding and remainders begin where arrays end
                 array[(-1,) * array.ndim] = rng.choice(np.array([np.inf, -np.inf, np.nan]))
     return arrays
 
 
 def _whole_inputs(program: Program, allowed: Domains, seed: int) -> Arrays:
-    """Return whole numbers with which nothing is rounded; none is 0 among those of floating-point types."""
+    """Return integer arguments for which nothing is rounded; those of floating-point type are nonzero."""
     rng = np.random.default_rng(seed)
     arrays: Arrays = []
     for place, (shape, element) in enumerate(program.arguments):
@@ -241,11 +246,11 @@ def _whole_inputs(program: Program, allowed: Domains, seed: int) -> Arrays:
 
 
 def _random_inputs(program: Program, whole: Mapping[int, Interval], seed: int, scale: float) -> Arrays:
-    """Return random arguments that keep results in range: what arguments are for is not known.
+    """Return random arguments that keep results in range, without knowing the arguments' roles.
 
-    Vectors are between 0.5 and 1.5, for variances are among them; other floats are standard normal. Where
-    there are more than `FEW` arguments all but the last count as weights of a network and are divided by the
-    square root of their fan-in, so that its layers neither blow up nor vanish.
+    Vectors are between 0.5 and 1.5, since they may be variances; other floats are standard normal. With more
+    than `FEW` arguments, all but the last are taken for weights of a network and divided by the square root
+    of their fan-in, so that activations neither explode nor vanish.
     """
     rng = np.random.default_rng(seed)
     arrays: Arrays = []
@@ -271,7 +276,7 @@ def _fill(array: NDArray[Any], values: Interval, rng: np.random.Generator) -> No
 
 
 def nudged(array: NDArray[Any], seed: int) -> NDArray[Any]:
-    """Return floating-point numbers moved by a few of their last bits."""
+    """Return floating-point numbers perturbed in their last bits."""
     if array.dtype.kind != "f":
         return array
     up = np.random.default_rng(seed).integers(0, 2, array.shape, np.bool_)

@@ -1,1 +1,1 @@
-"""MLIR and LLVM: transform, lower, compile, run on threads, export. In a child only, but for the names."""
+"""MLIR and LLVM: apply schedules, lower, compile, run on threads, export. Mostly imported in a child only."""

@@ -1,4 +1,4 @@
-"""Scheduled programs called from Python: a shared library in this process, without a compiler in it."""
+"""Scheduled programs called from Python, through a shared library instead of a compiler in this process."""
 
 import ctypes
 from collections.abc import Mapping, Sequence
@@ -25,18 +25,18 @@ class Compiled:
     """A program in machine code.
 
     Attributes:
-        weights: Values of arguments that calls leave out, by their places.
+        weights: Values of arguments that calls omit, by their places.
     """
 
     def __init__(
         self, task: "LinalgTask", state: LinalgState, weights: Mapping[int, NDArray[Any]] | None = None
     ) -> None:
-        """Compile and load it.
+        """Compile and load the program.
 
         Args:
             task: The program.
             state: Its schedule.
-            weights: Values of arguments that calls leave out, by their places.
+            weights: Values of arguments that calls omit, by their places.
 
         Raises:
             BackendError: There is no linker, or the library cannot be loaded.
@@ -51,7 +51,7 @@ class Compiled:
         self.weights = {place: self._fitting(place, value) for place, value in (weights or {}).items()}
 
     def __call__(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return the results for the arguments that are no weights, in their order."""
+        """Return the results for the arguments other than weights, in their order."""
         given = iter(inputs)
         arguments = [
             self.weights[place] if place in self.weights else self._fitting(place, next(given))
@@ -62,14 +62,14 @@ class Compiled:
         return results
 
     def _fitting(self, place: int, value: NDArray[Any]) -> NDArray[Any]:
-        """Return an argument as the code reads it: row after row."""
+        """Return an argument in row-major order and of the element type that the code reads."""
         shape, element = self._arguments[place]
-        # numpy makes a dimension of none.
+        # ascontiguousarray makes arrays without dimensions one-dimensional.
         return np.ascontiguousarray(value, ELEMENTS[element]).reshape(shape)
 
 
 def _loaded(library: Path) -> ctypes.CDLL:
-    """Load a library, which stays loaded as long as the process lives, even where its file is gone."""
+    """Load a library; it stays loaded for the life of the process, even after its file is deleted."""
     try:
         return ctypes.CDLL(str(library))
     except OSError as error:

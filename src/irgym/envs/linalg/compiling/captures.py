@@ -1,11 +1,11 @@
-"""What an operation uses that is made outside of it. Imported in a child only."""
+"""Captured values: those that an operation uses and that are defined outside of it. In a child only."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
 def within(operation: Any) -> Iterator[Any]:
-    """Yield an operation and those of its body, however deep."""
+    """Yield an operation and all operations nested in it."""
     yield operation
     for region in operation.regions:
         for block in region.blocks:
@@ -14,21 +14,21 @@ def within(operation: Any) -> Iterator[Any]:
 
 
 def captured(operation: Any) -> list[Any]:
-    """Return the values that an operation and its body use and do not make, by first use."""
+    """Return the values that an operation and its body use but do not define, in order of first use."""
     inside = list(within(operation))
-    made = {result for one in inside[1:] for result in one.results}
+    made = {result for inner in inside[1:] for result in inner.results}
     made |= {
         argument
-        for one in inside
-        for region in one.regions
+        for inner in inside
+        for region in inner.regions
         for block in region.blocks
         for argument in block.arguments
     }
-    return list(dict.fromkeys(value for one in inside for value in one.operands if value not in made))
+    return list(dict.fromkeys(value for inner in inside for value in inner.operands if value not in made))
 
 
 def copied(operation: Any, values: Mapping[Any, Any]) -> Any:
-    """Copy an operation to where things are inserted, with other values for some that it captures."""
+    """Copy an operation to the insertion point, replacing some of its captured values."""
     copy = operation.clone()
     for before, after in zip(within(operation), within(copy), strict=True):
         for place, operand in enumerate(before.operands):

@@ -1,9 +1,9 @@
 """MLIR in this process: parse, apply transform scripts, lower to LLVM, compile. Call it from a child.
 
-The lowering is the same for every schedule, the empty one included. Its order matters: accumulators are
-hoisted out of reduction loops while they are still slices of tensors, again when they are vectors, and only
-then are slices folded into the vector transfers; vectors are broken up after bufferisation, one group of
-patterns after the other (all at once do not end).
+The lowering is the same for every schedule, the empty one included. Its order matters. Accumulators are
+hoisted out of reduction loops while they are slices of tensors, and again when they are vectors; then slices
+are folded into vector transfers. Vectors are broken up after bufferisation, one group of patterns after the
+other, since all patterns at once do not terminate.
 """
 
 from collections.abc import Generator, Mapping
@@ -44,7 +44,7 @@ def _patterns(*names: str) -> str:
 
 
 def _hoist(number: int) -> str:
-    """Return the hoisting of what is invariant, slices carried through loops included."""
+    """Return a script that hoists loop invariants, including slices that loops carry."""
     match = f'transform.structured.match ops{{["scf.for"]}} in %function : ({FUNCTION}) -> {ANY}'
     return (
         f"    %loops{number} = {match}\n"
@@ -70,23 +70,23 @@ ON_TENSORS = transform_module(
     + _patterns("canonicalization", "tensor.fold_tensor_subset_ops_into_vector_transfers")
     + _hoist(2)
 )
-"""What happens to a scheduled program before it gets buffers."""
+"""Script applied to a scheduled program before bufferisation."""
 
 
 VECTORISE_STRIDED = transform_module(
     f"    %strided = transform.structured.match attributes {{{STRIDED}}} in %module : ({ANY}) -> {ANY}\n"
     f"    transform.structured.vectorize %strided : {ANY}\n"
 )
-"""How operations become vectors that `keep_every_second` gave slices to."""
+"""Script that vectorises the operations to which `keep_every_second` gave slices."""
 
 
 def _bufferisation(threads: int | None) -> str:
-    """Return what brings tensors to memory; results become arguments after those that there are.
+    """Return the passes that bring tensors to memory; results become arguments after the others.
 
-    A result becomes an argument only where it is seen to be an allocation, which the loops that fill it carry
-    until they are canonical; otherwise it is copied at the end. Tiles that run in parallel become loops here.
-    What a tile needs for itself is allocated in it, and MLIR hoists no allocation out of a parallel loop.
-    Loops of the program itself may hand a new tensor on.
+    A result becomes an argument only where MLIR sees that it is an allocation. The loops that fill it carry
+    the allocation until they are canonical; otherwise the result is copied at the end. Parallel tiles become
+    loops here. Temporaries of a tile are allocated in the tile, since MLIR hoists no allocation out of a
+    parallel loop. Loops of the program may yield a new tensor in each iteration.
     """
     forall = "scf-forall-to-for" if threads is None else "scf-forall-to-parallel"
     return (
@@ -114,18 +114,18 @@ ON_VECTORS = transform_module(
     + _patterns("vector.lower_shape_cast")
     + _patterns('vector.lower_transpose lowering_strategy = "shuffle_1d"')
 )
-"""How vectors of several dimensions become vectors of one."""
+"""Script that breaks vectors of several dimensions up into vectors of one."""
 
 TO_LOOPS = "func.func(convert-linalg-to-loops),canonicalize,cse"
 
 
 def _to_llvm(threads: int | None) -> str:
-    """Return what brings loops to LLVM's dialect.
+    """Return the passes that lower loops to LLVM's dialect.
 
-    Functions that LLVM has no instruction for, such as erf, are called for each element of a vector; taking
-    vectors apart for that needs the conversion of vectors a second time.
+    Functions without an LLVM instruction, such as erf, are called for each element of a vector. Taking
+    vectors apart for these calls needs a second conversion of vectors.
     """
-    # Canonicalising frees the parallel loops' bodies of scopes of one block, which branches do not fit into.
+    # Canonicalisation removes scopes of one block from parallel loops' bodies, where branches do not fit.
     parallel = "" if threads is None else f"convert-scf-to-openmp{{num-threads={threads}}},canonicalize,"
     calls = "" if threads is None else "convert-openmp-to-llvm,"
     return (
@@ -140,8 +140,8 @@ SHORT_FLOATS = (
     "arith-emulate-unsupported-floats{source-types=bf16,f16 target-type=f32},math-extend-to-supported-types,"
     "arith-expand{include-bf16=true}"
 )
-"""What makes arithmetic on short floats that on float32, rounded after each operation: few processors have
-any other."""
+"""Passes that compute arithmetic on short floats in float32, rounded after each operation: few processors
+compute with short floats."""
 
 TO_BFLOAT = """llvm.func weak @__truncsfbf2(%x: f32) -> bf16 {
   %one = llvm.mlir.constant(1 : i32) : i32
@@ -160,15 +160,15 @@ TO_BFLOAT = """llvm.func weak @__truncsfbf2(%x: f32) -> bf16 {
   %result = llvm.bitcast %chosen : i16 to bf16
   llvm.return %result : bf16
 }"""
-"""What LLVM calls where it puts vectors of bfloat16 together; C libraries before GCC 13 do not have it."""
+"""Function that LLVM calls to build vectors of bfloat16; C libraries before GCC 13 lack it."""
 
 
 @contextmanager
 def mlir() -> Generator[None]:
-    """Make a new MLIR context the current one, and turn MLIR's errors into one line.
+    """Enter a new MLIR context, and turn MLIR's errors into one line.
 
-    A context never forgets a type, attribute or location: one for all candidates would grow by a gigabyte in
-    some thousands of them.
+    A context never frees a type, attribute or location: a context shared by all candidates would grow by a
+    gigabyte over some thousands of them.
 
     Raises:
         CompileError: MLIR refused something.
@@ -189,7 +189,7 @@ def _line(said: str) -> str:
 
 
 SAID = 300
-"""Greatest number of characters of MLIR's errors that are passed on; some hold the whole program."""
+"""Greatest number of characters kept of MLIR's errors; some contain the whole program."""
 
 
 def parse(text: str) -> Any:
@@ -214,7 +214,7 @@ def function_of(module: Any) -> Any:
 
 
 def _all(module: Any, names: frozenset[str]) -> list[Any]:
-    """Return all operations of these names, however deep."""
+    """Return all operations with the given names, at any depth."""
     found: list[Any] = []
 
     def collect(operation: Any) -> Any:
@@ -228,37 +228,39 @@ def _all(module: Any, names: frozenset[str]) -> list[Any]:
 
 def _marked(module: Any, attribute: str) -> list[Any]:
     """Return all generic operations that have an attribute."""
-    return [one for one in _all(module, frozenset({"linalg.generic"})) if attribute in one.attributes]
+    return [
+        generic for generic in _all(module, frozenset({"linalg.generic"})) if attribute in generic.attributes
+    ]
 
 
 FUSED = frozenset({"arith.addf", "arith.subf", "arith.mulf"})
-"""Operations that LLVM may make one multiply-add of."""
+"""Operations that LLVM may fuse into multiply-adds."""
 
 
 def _contract(module: Any) -> None:
-    """Let products and sums be one multiply-add, as vector contractions are anyway and as libraries do."""
+    """Allow products and sums to fuse into multiply-adds, as vector contractions and libraries do."""
     contract = ir.Attribute.parse("#arith.fastmath<contract>")
     for operation in _all(module, FUSED):
         operation.attributes["fastmath"] = contract
 
 
 def _keep_arguments(module: Any) -> None:
-    """Forbid the program to write to its arguments, which bufferisation takes for its own."""
+    """Forbid bufferisation to write to the program's arguments."""
     function = function_of(module)
     kept = ir.Attribute.parse("{bufferization.writable = false}")
     function.attributes["arg_attrs"] = ir.ArrayAttr.get([kept] * len(function.arguments))
 
 
 def bufferise(module: Any, threads: int | None) -> None:
-    """Bring a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
+    """Lower a scheduled program from tensors to memory, with loops over vectors, within `mlir`."""
     _keep_arguments(module)
     for gather in _marked(module, PATCHES):
         gather_patches(gather)
     for transpose in _all(module, frozenset({TRANSPOSE})):
         transpose_where_packed(transpose)
     strided = _marked(module, STRIDED)
-    for one in strided:
-        keep_every_second(one)
+    for generic in strided:
+        keep_every_second(generic)
     if strided:
         apply(module, VECTORISE_STRIDED)
         for read in _all(module, frozenset({"vector.transfer_read"})):
@@ -276,7 +278,7 @@ def bufferise(module: Any, threads: int | None) -> None:
 
 
 def scheduled(text: str, script: str) -> Any:
-    """Return a program after a schedule, within `mlir`; an empty script is none."""
+    """Return a program after a schedule, within `mlir`; an empty script changes nothing."""
     module = parse(text)
     if script:
         apply(module, script)
@@ -298,12 +300,12 @@ def lower(text: str, script: str, threads: int | None = None) -> Any:
 
 @dataclass(frozen=True)
 class Apart:
-    """A program in LLVM's dialect whose kernels were taken out of it.
+    """A program in LLVM's dialect without its kernels, which are separate modules.
 
     Attributes:
-        module: What calls them.
-        kernels: Their texts, by name.
-        only_calls: Whether the module computes nothing itself.
+        module: The program, which calls the kernels.
+        kernels: Texts of the kernels, by name.
+        only_calls: Whether the program computes nothing outside of kernels.
     """
 
     module: Any
@@ -312,7 +314,7 @@ class Apart:
 
 
 def lower_apart(module: Any, threads: int | None = None) -> Apart:
-    """Do what `lower_module` does, and take the kernels out, which stay as they are, within `mlir`."""
+    """Lower a program as `lower_module` does, but take the kernels out before LLVM's dialect, in `mlir`."""
     to_memory(module, threads)
     kernels = take_kernels(module)
     only_calls = computes_nothing(function_of(module))
@@ -321,13 +323,13 @@ def lower_apart(module: Any, threads: int | None = None) -> Apart:
 
 
 def lower_module(module: Any, threads: int | None = None) -> None:
-    """Bring a scheduled program to LLVM's dialect in place, within `mlir`."""
+    """Lower a scheduled program to LLVM's dialect in place, within `mlir`."""
     to_memory(module, threads)
     to_llvm(module, threads)
 
 
 def to_memory(module: Any, threads: int | None) -> None:
-    """Bring a scheduled program to one piece of memory, and to kernels if it is large, within `mlir`."""
+    """Lower a scheduled program to one block of memory, and to kernels if it is large, within `mlir`."""
     bufferise(module, threads)
     function = function_of(module)
     function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
@@ -336,7 +338,7 @@ def to_memory(module: Any, threads: int | None) -> None:
 
 
 def to_llvm(module: Any, threads: int | None) -> None:
-    """Bring loops over memory to LLVM's dialect in place, within `mlir`."""
+    """Lower loops over memory to LLVM's dialect in place, within `mlir`."""
     _contract(module)
     short = has_short_floats(module)
     if short:
@@ -363,13 +365,13 @@ def has_short_floats(module: Any) -> bool:
 
 
 def make_for(module: Any, target: Target) -> None:
-    """Have LLVM make code for a target of a program in its dialect, in place, within `mlir`.
+    """Set the target of a program in LLVM's dialect, in place, within `mlir`.
 
-    Code for this machine's own level is for the very processor instead.
+    Code for this machine's level is not restricted: it is for exactly this processor.
     """
     if target.name == host_target().name:
         return
-    # The features too: without them LLVM takes those of the processor that it runs on.
+    # The features too: without them LLVM uses those of the processor that it runs on.
     features = ", ".join(f'"+{LLVM_FEATURES.get(feature, feature)}"' for feature in target.features)
     for operation in _all(module, frozenset({"llvm.func"})):
         operation.attributes["target_cpu"] = ir.StringAttr.get(target.name)
@@ -377,4 +379,4 @@ def make_for(module: Any, target: Target) -> None:
 
 
 LLVM_FEATURES = {"abm": "lzcnt", "bmi1": "bmi"}
-"""What LLVM calls features that Linux names in another way."""
+"""LLVM's names of features that differ from Linux's."""

@@ -1,7 +1,7 @@
 """Copies between buffers, as loops over vectors. Imported in a child only.
 
-MLIR would call a library for a copy of which a side is strided. LLVM cannot tell that the two sides are
-apart, so it lets a loop over elements move them one by one.
+MLIR would call a library function for a strided copy. LLVM cannot prove that source and target do not
+overlap, so a plain loop would move single elements.
 """
 
 from collections.abc import Sequence
@@ -11,10 +11,10 @@ from irgym.envs.linalg.compiling.bindings import ir, linalg, vector
 from irgym.envs.linalg.compiling.rows import index, loop, pieces
 
 UNROLLED = 256
-"""Greatest number of bytes of a row that is copied without a loop."""
+"""Greatest number of bytes of a row copied without a loop."""
 
 CHUNK = 64
-"""Bytes of the vectors that longer rows are copied in: those of a cache line."""
+"""Bytes of the vectors that copy longer rows: a cache line."""
 
 
 def copy_as_loops(copy: Any) -> None:
@@ -29,7 +29,7 @@ def copy_as_loops(copy: Any) -> None:
 
 
 def _by_rows(buffer: Any) -> bool:
-    """Say whether elements of a row follow one another, and are whole bytes."""
+    """Say whether the elements of a row are contiguous and have whole bytes."""
     kind = buffer.element_type
     whole = isinstance(kind, ir.FloatType) or (isinstance(kind, ir.IntegerType) and kind.width % 8 == 0)
     return (
@@ -38,7 +38,7 @@ def _by_rows(buffer: Any) -> bool:
 
 
 def _dense(buffer: Any) -> bool:
-    """Say whether it has no gaps: LLVM makes one `memcpy` of such a copy."""
+    """Say whether a buffer has no gaps: LLVM turns a copy of it into one `memcpy`."""
     strides, _ = buffer.type.get_strides_and_offset()
     steps = [1]
     for bound in reversed(buffer.type.shape[1:]):

@@ -16,23 +16,23 @@ from irgym.envs.linalg.compiling.kernels import KERNEL
 from irgym.envs.linalg.compiling.openmp import runtime_calls
 
 KEPT = 512
-"""Kernels that a process keeps: those of several networks."""
+"""Number of compiled kernels that a process keeps: those of several networks."""
 
 
 FASTEST = 3
-"""LLVM's level of optimisation that makes the fastest code, as -O3 does."""
+"""LLVM's optimisation level for the fastest code, as with -O3."""
 
 Entry = Any
 """A function of compiled code, called with an array of the addresses of its arguments and results."""
 
 
 def engine_of(module: Any, calls: Mapping[str, ctypes.c_void_p], level: int = FASTEST) -> Any:
-    """Return what holds LLVM's code of a module in its dialect, within `mlir`.
+    """Return an execution engine with the machine code of a module in LLVM's dialect, within `mlir`.
 
     Args:
         module: The module.
-        calls: Addresses of functions that it calls beyond those of C, by name.
-        level: LLVM's level of optimisation, 0 to 3.
+        calls: Addresses of the functions that it calls apart from C's, by name.
+        level: LLVM's optimisation level, 0 to 3.
     """
     engine = ExecutionEngine(module, opt_level=level)
     for name, address in calls.items():
@@ -58,8 +58,8 @@ class Kernel:
     """A compiled kernel.
 
     Attributes:
-        engine: Holds its code.
-        address: Where that begins, as long as the engine is there.
+        engine: Owner of its code.
+        address: Address of its code, valid during the engine's life.
     """
 
     engine: Any
@@ -67,23 +67,21 @@ class Kernel:
 
 
 ADDRESS = "address"
-"""Function that returns where a kernel begins: engines tell the addresses of wrappers only."""
+"""Name of a function that returns a kernel's address: engines only give the addresses of wrappers."""
 
 
 @lru_cache(maxsize=KEPT)
 def compiled_kernel(text: str, target: Target, threads: int | None = None) -> Kernel:
-    """Compile a kernel, or return what was compiled of it, within `mlir`.
-
-    So a change of one operator recompiles that one.
+    """Return a compiled kernel, cached, within `mlir`: a change of one operator recompiles only that one.
 
     Args:
-        text: As `take_kernels` returns it.
-        target: What LLVM makes code for.
-        threads: Threads that parallel loops run on; None makes them sequential.
+        text: Text of the kernel, from `take_kernels`.
+        target: Target of the code.
+        threads: Threads of parallel loops; None makes them sequential.
 
     Raises:
         BackendError: There are threads, and no OpenMP runtime.
-        CompileError: LLVM refuses it.
+        CompileError: LLVM refuses the kernel.
     """
     module = parse(text)
     to_llvm(module, threads)
@@ -101,11 +99,11 @@ def _tell_address(module: Any) -> None:
     function = ir.Operation.parse(f"llvm.func @{ADDRESS}() -> !llvm.ptr {{\n{body}\n}}")
     module.body.append(function)
     zero, ends = function.regions[0].blocks[0].operations
-    # Alone, a function that names another one does not parse.
-    named = {"global_name": ir.FlatSymbolRefAttr.get(KERNEL)}
+    # A function that refers to another one does not parse alone.
+    symbol = {"global_name": ir.FlatSymbolRefAttr.get(KERNEL)}
     with ir.InsertionPoint(ends):
-        own = ir.Operation.create("llvm.mlir.addressof", [zero.results[0].type], attributes=named)
-    ends.operands[0] = own.results[0]
+        address = ir.Operation.create("llvm.mlir.addressof", [zero.results[0].type], attributes=symbol)
+    ends.operands[0] = address.results[0]
 
 
 class Executable:
@@ -114,12 +112,12 @@ class Executable:
     Args:
         module: The program in LLVM's dialect.
         arrays: The arguments, then the results, which it fills.
-        calls: Addresses of functions that it calls beyond those of C, by name.
-        kernels: Its kernels, where these were taken out of it, by name.
-        level: LLVM's level of optimisation, 0 to 3.
+        calls: Addresses of the functions that it calls apart from C's, by name.
+        kernels: Its kernels by name, if these are separate modules.
+        level: LLVM's optimisation level, 0 to 3.
 
     Raises:
-        CompileError: LLVM refuses it.
+        CompileError: LLVM refuses the program.
     """
 
     def __init__(
@@ -131,24 +129,24 @@ class Executable:
         level: int = FASTEST,
     ) -> None:
         self._kernels = kernels or {}
-        own = {name: kernel.address for name, kernel in self._kernels.items()}
+        addresses = {name: kernel.address for name, kernel in self._kernels.items()}
         with mlir():
-            self._engine = engine_of(module, {**(calls or {}), **own}, level)
+            self._engine = engine_of(module, {**(calls or {}), **addresses}, level)
         self._function = entry_of(self._engine, f"_mlir_ciface_{ENTRY}")
         self._bind(arrays)
 
     @classmethod
     def assembled(cls, apart: Apart, target: Target, threads: int | None = None) -> Self:
-        """Return a program with its kernels, bound to nothing, within `mlir`.
+        """Return a program linked with its kernels, bound to no arrays yet, within `mlir`.
 
         Args:
-            apart: What it consists of.
-            target: What LLVM makes code for.
-            threads: Threads that parallel loops run on; None makes them sequential.
+            apart: The program and its kernels.
+            target: Target of the code.
+            threads: Threads of parallel loops; None makes them sequential.
 
         Raises:
             BackendError: There are threads, and no OpenMP runtime.
-            CompileError: LLVM refuses it.
+            CompileError: LLVM refuses the program.
         """
         make_for(apart.module, target)
         kernels = {name: compiled_kernel(text, target, threads) for name, text in apart.kernels.items()}
@@ -163,13 +161,13 @@ class Executable:
         )
 
     def on(self, arrays: Sequence[NDArray[Any]]) -> "Executable":
-        """Return the same code bound to other arrays of the same shapes and types."""
+        """Return the same code, bound to other arrays of the same shapes and types."""
         other = copy.copy(self)
         other._bind(arrays)
         return other
 
     def run(self, repetitions: int) -> None:
-        """Execute it as many times."""
+        """Execute the program the given number of times."""
         function, packed = self._function, self._packed
         for _ in range(repetitions):
             function(packed)

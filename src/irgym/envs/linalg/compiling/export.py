@@ -1,4 +1,4 @@
-"""Writing a schedule and what it makes of a program, for use without irgym."""
+"""Export of a schedule, the scheduled program and its code, for use without irgym."""
 
 import re
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ FORMS = {
     ".o": "object file and C header",
     ".so": "shared library and C header",
 }
-"""What can be written, by suffix."""
+"""Forms that can be exported, by suffix."""
 
 
 C_TYPES = {
@@ -40,7 +40,7 @@ C_TYPES = {
     "i64": "int64_t",
     "index": "int64_t",
 }
-"""C's names of the types of elements."""
+"""C types of elements."""
 
 
 def export(
@@ -52,19 +52,19 @@ def export(
     path: Path,
     names: Sequence[str] = (),
 ) -> list[Path]:
-    """Write the schedule, the program after it, or its code; the file's suffix chooses.
+    """Write the schedule, the scheduled program, or its code, according to the file's suffix.
 
-    Beside an object file or a shared library goes a header. The function is `irgym_` and the file's name.
-    The schedule is a transform-dialect script. The program that it runs on goes beside it.
+    An object file or a shared library comes with a header; the function is called `irgym_` and the file's
+    name. The schedule is a transform-dialect script, and comes with the program that it applies to.
 
     Args:
         text: The program's MLIR, the operations numbered.
-        program: What it is made of.
-        script: The schedule; empty where nothing is transformed.
-        target: What code is made for.
-        threads: Threads that parallel loops run on; None makes them sequential.
+        program: Description of the program.
+        script: The schedule; empty if nothing is transformed.
+        target: Target of the code.
+        threads: Threads of parallel loops; None makes them sequential.
         path: File to write.
-        names: What the first arguments are, for a header.
+        names: Names of the first arguments, for the header's comments.
 
     Raises:
         IrgymError: The suffix is unknown, or MLIR refuses the schedule.
@@ -97,23 +97,23 @@ def export(
 def _header(
     program: Program, target: Target, threads: int | None, path: Path, name: str, names: Sequence[str]
 ) -> str:
-    """Return a C header: what the function takes, in which order, and on what it runs."""
+    """Return a C header, which says what the function takes, in which order, and where it runs."""
     arrays = [
-        *((f"arg{place}", "const ", *one) for place, one in enumerate(program.arguments)),
-        *((f"result{place}", "", *one) for place, one in enumerate(program.results)),
+        *((f"arg{place}", "const ", *tensor) for place, tensor in enumerate(program.arguments)),
+        *((f"result{place}", "", *tensor) for place, tensor in enumerate(program.results)),
     ]
     described = [
-        f"{own}: {_array(shape, element)}" + (f", {said.replace('*/', '')}" if said else "")
-        for (own, _, shape, element), said in zip(arrays, chain(names, repeat("")), strict=False)
+        f"{array}: {_array(shape, element)}" + (f", {name.replace('*/', '')}" if name else "")
+        for (array, _, shape, element), name in zip(arrays, chain(names, repeat("")), strict=False)
     ]
-    taken = ",\n    ".join(f"{kept}{C_TYPES[element]} *{own}" for own, kept, _, element in arrays)
-    own = target.name == host_target().name
-    others = " and the other instruction sets of the one that it was compiled on" if own else ""
+    taken = ",\n    ".join(f"{kept}{C_TYPES[element]} *{array}" for array, kept, _, element in arrays)
+    here = target.name == host_target().name
+    others = " and the other instruction sets of the one that it was compiled on" if here else ""
     runs_on = f"processors with {target.name}{others}"
     lines = [
         "/*",
         " * Written by irgym. Arrays are in row-major order; they may not overlap.",
-        *(f" *   {one}" for one in described),
+        *(f" *   {line}" for line in described),
         f" * Runs on: {runs_on}, {threads_text(threads or 1)}",
         f" * Link with: {path.name}, -lm" + (f" and an OpenMP runtime: {runtime().path}" if threads else ""),
         " */",

@@ -1,9 +1,9 @@
-"""The patches of img2col: gathered by vectors, and where they are packed. Imported in a child only.
+"""The patches of img2col, gathered by vectors where they are packed. Imported in a child only.
 
 MLIR gathers all patches first, element by element, into a tensor that is larger than the image by the size of
-the window. Here a packed part of them is gathered from the image, instead of being copied from that tensor,
-which then need not exist: cuDNN's implicit matrix multiplication (arXiv 1410.0759). All this happens on
-tensors, where nothing can change the image meanwhile.
+the window. Here each packed part is gathered directly from the image, so that this tensor need not exist:
+cuDNN's implicit matrix multiplication (arXiv 1410.0759). It is done on tensors, where nothing can modify the
+image in between.
 """
 
 import math
@@ -21,7 +21,7 @@ WIDEST = 16
 """Greatest number of elements of a row that are moved at once."""
 
 Body = Callable[[Any, Any], Any]
-"""Writes the body of a loop: from the place that it is at and the tensor so far, the tensor after it."""
+"""Writer of a loop's body: takes the index and the tensor so far, and returns the new tensor."""
 
 
 def gather_patches(gather: Any) -> None:
@@ -42,13 +42,13 @@ def gather_patches(gather: Any) -> None:
 
 @dataclass(frozen=True)
 class _Geometry:
-    """An image, NCHW, and what its patches are.
+    """An image, NCHW, and the geometry of its patches.
 
     Attributes:
         image: The tensor.
         window: Height and width of the window.
-        strides: From one window to the next.
-        width: Columns of the result.
+        strides: Distances between windows, down and to the right.
+        width: Columns of the convolution's result.
     """
 
     image: Any
@@ -67,16 +67,16 @@ class _Geometry:
         return cls(gather.operands[0], (height, width), (down, right), columns)
 
     def part(self, into: Any, offsets: Sequence[Sequence[Any]]) -> Any:
-        """Gather a slice of the patches, position after position: a panel of few positions is near in memory.
+        """Gather a slice of the patches by position: a panel of few positions is close in memory.
 
         Args:
-            into: The tensor that the slice goes to: images, terms, positions.
-            offsets: Where it begins, terms of a sum for each of the three.
+            into: The tensor that the slice goes to, with dimensions images, terms, positions.
+            offsets: Start of the slice in each dimension, as the terms of a sum.
         """
         images, terms, positions = into.type.shape
-        # A chunk of so many begins at a multiple of it, and is within a row of the result.
+        # Chunks of `lanes` positions start at multiples of it, and do not cross rows of the result.
         lanes = math.gcd(positions, self.width, self.widest, _divisor(offsets[2]))
-        image_0, term_0, position_0 = (total(one) for one in offsets)
+        image_0, term_0, position_0 = (total(summands) for summands in offsets)
 
         def chunk(image: Any, begin: Any, held: Any) -> Any:
             row, column = _divided(_add(position_0, begin), self.width)
@@ -93,7 +93,7 @@ class _Geometry:
         return _loop(images, 1, positions_of, into)
 
     def all(self, into: Any) -> Any:
-        """Gather all patches, row after row of each term."""
+        """Gather all patches, by rows of each term."""
         images, terms, positions = into.type.shape
 
         def rows(image: Any, term: Any, window: Sequence[Any], held: Any) -> Any:
@@ -117,16 +117,16 @@ class _Geometry:
     def _over_terms(
         self, terms: int, first: Any, move: Callable[[Any, Sequence[Any], Any], Any], held: Any
     ) -> Any:
-        """Write loops over terms: `move` gets the place of each, and its channel, row and column."""
+        """Write loops over terms; `move` gets each term's place, and its channel, row and column."""
         height, width = self.window
         channels = self.image.type.shape[1]
         if terms < channels * height * width:
 
-            def one(place: Any, held: Any) -> Any:
+            def at_term(place: Any, held: Any) -> Any:
                 rest, column = _divided(_add(first, place), width)
                 return move(place, (*_divided(rest, height), column), held)
 
-            return _loop(terms, 1, one, held)
+            return _loop(terms, 1, at_term, held)
 
         def in_row(channel: Any, row: Any, column: Any, held: Any) -> Any:
             place = _add(_times(_add(_times(channel, height), row), width), column)
@@ -141,7 +141,7 @@ class _Geometry:
         return _loop(channels, 1, in_image, held)
 
     def _pixels(self, image: Any, window: Sequence[Any], row: Any, column: Any, lanes: int) -> Any:
-        """Read the pixels of one term for so many positions of a row of the result."""
+        """Read the pixels of one term for `lanes` positions of a row of the result."""
         channel, down, right = window
         at = (image, channel, _add(_times(row, self.strides[0]), down))
         begin = _add(_times(column, self.strides[1]), right)
@@ -150,7 +150,7 @@ class _Geometry:
 
 
 def _divisor(terms: Sequence[Any]) -> int:
-    """Return a number that a sum of numbers and values is a multiple of for certain; 0 for zero."""
+    """Return a number that is known to divide a sum of numbers and values; 0 for a sum of 0."""
     return math.gcd(*(term if isinstance(term, int) else _divisor_of(term) for term in terms))
 
 
@@ -168,12 +168,12 @@ def _divisor_of(value: Any) -> int:
 
 
 def _counts(block: Any, value: Any) -> bool:
-    """Say whether a value is what a loop counts."""
+    """Say whether a value is the induction variable of a loop."""
     return block.owner.name == "scf.for" and value == block.arguments[0]
 
 
-def _add(one: Any, other: Any) -> Any:
-    return arith.addi(one, other)
+def _add(left: Any, right: Any) -> Any:
+    return arith.addi(left, right)
 
 
 def _times(value: Any, factor: int) -> Any:
@@ -181,13 +181,13 @@ def _times(value: Any, factor: int) -> Any:
 
 
 def _divided(value: Any, divisor: int) -> tuple[Any, Any]:
-    """Return quotient and remainder of a value that is not negative."""
+    """Return quotient and remainder of a nonnegative value."""
     by = index(divisor)
     return arith.divui(value, by), arith.remui(value, by)
 
 
 def _loop(iterations: int, step: int, body: Body, held: Any) -> Any:
-    """Write a loop that carries a tensor, and return it afterwards."""
+    """Write a loop that carries a tensor, and return the tensor after the loop."""
     loop = scf.ForOp(index(0), index(iterations), index(step), [held])
     with ir.InsertionPoint(loop.body):
         scf.yield_([body(loop.induction_variable, loop.inner_iter_args[0])])

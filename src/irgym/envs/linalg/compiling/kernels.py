@@ -1,7 +1,7 @@
-"""Kernels: loops of a large program as functions of their own. Imported in a child only.
+"""Kernels: loops of a large program as separate functions. Imported in a child only.
 
-LLVM's time grows faster than a function does. Networks use the same layer again and again, too, and equal
-kernels are one.
+LLVM's time grows faster than linearly with the size of a function. Networks also repeat layers, and equal
+kernels are compiled once.
 """
 
 from typing import Any
@@ -10,10 +10,10 @@ from irgym.envs.linalg.compiling.bindings import func, ir
 from irgym.envs.linalg.compiling.captures import captured, copied
 
 MANY = 16
-"""Least number of loops, one after the other, that become kernels."""
+"""Least number of top-level loops that become kernels."""
 
 KERNEL = "kernel"
-"""Name of a kernel in a module of its own."""
+"""Name of a kernel in a separate module."""
 
 LOOPS = frozenset({"scf.for", "scf.parallel"})
 
@@ -33,21 +33,23 @@ FINDING = frozenset(
         "memref.view",
     }
 )
-"""Calls, and operations that find memory without looking into it."""
+"""Calls, and operations that provide memory without accessing it."""
 
 SUNK = frozenset({"arith.constant", "ub.poison"})
-"""Operations that are copied into kernels; what else these use becomes arguments."""
+"""Operations that are copied into kernels; other captured values become arguments."""
 
 
 def make_kernels(module: Any, function: Any) -> None:
-    """Make kernels of the loops that a function consists of, in place, if they are many.
+    """Turn the top-level loops of a function into kernels, in place, if there are at least `MANY`.
 
     Args:
         module: The module of the function.
-        function: What has become loops over buffers.
+        function: A function of loops over buffers.
     """
     operations = [view.operation for view in function.regions[0].blocks[0].operations]
-    loops = [one for one in operations if str(one.name) in LOOPS and not len(one.results)]
+    loops = [
+        operation for operation in operations if str(operation.name) in LOOPS and not len(operation.results)
+    ]
     if len(loops) < MANY:
         return
     kernels: dict[str, Any] = {}
@@ -72,10 +74,10 @@ def _maker(value: Any) -> str:
 
 
 def _kernel(module: Any, loop: Any, sunk: list[Any], passed: list[Any]) -> Any:
-    """Return a function of a loop, whose arguments are what is passed to it."""
+    """Return a function that runs a loop; its arguments are the values in `passed`."""
     with ir.InsertionPoint(module.body):
         kernel = func.FuncOp(KERNEL, ([value.type for value in passed], []), visibility="private")
-        # Else LLVM would put it back to where it is called.
+        # Otherwise LLVM would inline it again.
         kernel.attributes["passthrough"] = ir.ArrayAttr.get([ir.StringAttr.get("noinline")])
     block = kernel.add_entry_block()
     values = dict(zip(passed, block.arguments, strict=True))
@@ -88,7 +90,7 @@ def _kernel(module: Any, loop: Any, sunk: list[Any], passed: list[Any]) -> Any:
 
 
 def take_kernels(module: Any) -> dict[str, str]:
-    """Leave declarations of a program's kernels, and return each as a module, by name."""
+    """Replace a program's kernels by declarations, and return each as a module, by name."""
     found: dict[str, str] = {}
     for function in list(module.body.operations):
         name = function.sym_name.value
@@ -103,9 +105,9 @@ def take_kernels(module: Any) -> dict[str, str]:
 
 
 def computes_nothing(function: Any) -> bool:
-    """Say whether a function only calls others and finds memory for them.
+    """Say whether a function only calls others and provides memory for them.
 
-    To optimise it gains nothing then, and takes LLVM long where arguments are many.
+    Optimising such a function gains nothing, and takes LLVM long where there are many arguments.
     """
     names = {str(view.operation.name) for view in function.regions[0].blocks[0].operations}
     return names <= FINDING

@@ -1,10 +1,9 @@
-"""One piece of memory for all buffers of a program. Imported in a child only.
+"""One block of memory for all buffers of a program. Imported in a child only.
 
-`free` gives large buffers back to the system, which clears them page by page for the next run: that was half
-of a network's time. What a program allocates and frees in one piece, up to 32 MiB, glibc learns to keep. In
-it, buffers that are not in use at the same time lie at the same place, which is also in a nearer cache then.
-Places are chosen greedily, the largest buffer first, as in TensorFlow Lite (Pisarchyk and Lee, arXiv
-2001.03288).
+`free` returns large buffers to the system, which clears them page by page for the next run; this took half of
+a network's time. glibc learns to keep a single block of up to 32 MiB. In the block, buffers that are not live
+at the same time share memory, which is also more likely to be in a near cache. Offsets are chosen greedily,
+the largest buffer first, as in TensorFlow Lite (Pisarchyk and Lee, arXiv 2001.03288).
 """
 
 from collections.abc import Mapping
@@ -17,23 +16,23 @@ from irgym.envs.linalg.compiling.rows import index
 from irgym.envs.linalg.scheduling.operations import element_bytes
 
 ALIGNMENT = 64
-"""Bytes that the beginning of each buffer is a multiple of: a cache line."""
+"""Alignment of each buffer in bytes: a cache line."""
 
 VIEWS = frozenset({"memref.subview", "memref.collapse_shape", "memref.expand_shape", "memref.cast"})
-"""Operations whose result is another view of their first operand."""
+"""Operations whose result is a view of their first operand."""
 
 ACCESSES = frozenset({"memref.load", "memref.store"})
-"""Operations that use elements of a buffer, beside those of vectors."""
+"""Scalar accesses to buffers; the others are operations of the vector dialect."""
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer and when it is used.
+    """A buffer and its live range.
 
     Attributes:
         size: Bytes, a multiple of `ALIGNMENT`.
-        first: Number of the first of the program's operations that uses it.
-        last: Number of the last one.
+        first: Number of the program's first operation that uses it.
+        last: Number of the last operation that uses it.
     """
 
     size: int
@@ -41,12 +40,12 @@ class Buffer:
     last: int
 
     def meets(self, other: "Buffer") -> bool:
-        """Say whether both are in use at some time."""
+        """Say whether the live ranges overlap."""
         return self.first <= other.last and other.first <= self.last
 
 
 def share_memory(function: Any) -> None:
-    """Put the buffers that a function allocates into one, in place."""
+    """Place the buffers that a function allocates in one block, in place."""
     block = function.regions[0].blocks[0]
     operations = [view.operation for view in block.operations]
     numbers = {operation: number for number, operation in enumerate(operations)}
@@ -79,12 +78,12 @@ def share_memory(function: Any) -> None:
 
 
 class _Uses:
-    """Where a buffer is used, through whatever view.
+    """The uses of a buffer, directly or through views.
 
     Attributes:
-        times: Numbers of the function's operations that use it, or within which it is used.
-        freed: What frees it.
-        known: Whether no operation of another kind uses it, which may hand it on.
+        times: Numbers of the function's operations that use it, or that contain a use.
+        freed: The operation that frees it.
+        known: Whether all uses are known kinds of operations, which do not pass the buffer on.
     """
 
     def __init__(self, numbers: Mapping[Any, int]) -> None:
@@ -114,7 +113,7 @@ class _Uses:
 
 
 def _makes_buffers(operation: Any) -> bool:
-    return any(isinstance(one.type, ir.MemRefType) for one in operation.results)
+    return any(isinstance(result.type, ir.MemRefType) for result in operation.results)
 
 
 def _buffer(allocation: Any, times: list[int]) -> Buffer:
@@ -124,20 +123,21 @@ def _buffer(allocation: Any, times: list[int]) -> Buffer:
 
 
 def plan(buffers: list[Buffer]) -> tuple[list[int], int]:
-    """Return where each buffer begins in a piece of memory, and how many bytes that has.
+    """Return the offset of each buffer in a block of memory, and the size of the block in bytes.
 
-    Buffers that are in use at the same time lie apart. The largest is placed first, each as low as it fits.
+    Buffers with overlapping live ranges do not overlap. The largest is placed first, each as low as it fits.
     """
     offsets = [0] * len(buffers)
     placed: list[int] = []
     for number in sorted(range(len(buffers)), key=lambda number: -buffers[number].size):
-        own = buffers[number]
-        taken = sorted((offsets[other], buffers[other].size) for other in placed if own.meets(buffers[other]))
+        buffer = buffers[number]
+        live = [other for other in placed if buffer.meets(buffers[other])]
+        taken = sorted((offsets[other], buffers[other].size) for other in live)
         offset = 0
         for begin, size in taken:
-            if offset + own.size <= begin:
+            if offset + buffer.size <= begin:
                 break
             offset = max(offset, begin + size)
         offsets[number] = offset
         placed.append(number)
-    return offsets, max(offset + one.size for offset, one in zip(offsets, buffers, strict=True))
+    return offsets, max(offset + buffer.size for offset, buffer in zip(offsets, buffers, strict=True))

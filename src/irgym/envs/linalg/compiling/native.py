@@ -1,4 +1,4 @@
-"""A program as a C function on plain pointers, in an object file. In a child."""
+"""A program as a C function on plain pointers, in an object file. Imported in a child only."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,8 +20,8 @@ def object_file(text: str, script: str, target: Target, threads: int | None, nam
     Args:
         text: The program, its operations numbered.
         script: The schedule; empty for none.
-        target: What the code is for.
-        threads: Threads that parallel loops run on; None makes them sequential.
+        target: Target of the code.
+        threads: Threads of parallel loops; None makes them sequential.
         name: Name of the function.
 
     Raises:
@@ -46,21 +46,21 @@ def object_file(text: str, script: str, target: Target, threads: int | None, nam
 
 
 def _wrap(module: Any, program: Program, name: str) -> None:
-    """Give a module in LLVM's dialect one more function, the only one that others see, in place."""
+    """Add a wrapper function to a module in LLVM's dialect, and make all others internal, in place."""
     internal = ir.Attribute.parse("#llvm.linkage<internal>")
     for function in module.body.operations:
         if function.operation.name == "llvm.func" and len(function.operation.regions[0].blocks):
             function.attributes["linkage"] = internal
-    # The call is verified beside what it calls: first a declaration of that.
+    # The call is verified together with its callee, so that a declaration of the callee comes first.
     beside = parse(_wrapper(program, name))
     *_, wrapper = beside.body.operations
     module.body.append(wrapper)
 
 
 def _wrapper(program: Program, name: str) -> str:
-    """Return a module with a function on pointers, and what it calls.
+    """Return a module with a function on pointers, and a declaration of the program that it calls.
 
-    What the program takes beside pointers are offsets, sizes and strides.
+    The program takes offsets, sizes and strides in addition to pointers.
     """
     lines: list[str] = []
     given: list[str] = []

@@ -1,4 +1,4 @@
-"""Parallel loops on threads: the back end `openmp`, and the OpenMP runtime that its code calls."""
+"""The back end `openmp`, which runs parallel loops on threads, and the OpenMP runtime that its code calls."""
 
 import ctypes
 import hashlib
@@ -16,22 +16,22 @@ from irgym.measure.machine import SLOT, core_count
 from irgym.measure.timing import Timing
 
 MLIR = "mlir"
-"""The back end that makes sequential loops of parallel ones."""
+"""Name of the back end that runs parallel loops sequentially."""
 
 OPENMP = "openmp"
-"""The back end that makes threads of them."""
+"""Name of the back end that runs parallel loops on threads."""
 
 NAMES = f"{MLIR}, {OPENMP} or {OPENMP}:N for N threads"
 """The back ends, for messages."""
 
 WHEEL = "intel-openmp"
-"""The package that brings a runtime; the extra `linalg` asks for it."""
+"""Package that contains a runtime, installed by the extra `linalg`."""
 
 SYSTEM_LIBRARY = "libomp.so.5"
 """LLVM's runtime, as Debian's package libomp5 installs it."""
 
 LDCONFIG = Path("/sbin/ldconfig")
-"""What lists the libraries of the system."""
+"""Program that lists the libraries of the system."""
 
 CALLS = (
     "__kmpc_barrier",
@@ -41,16 +41,16 @@ CALLS = (
     "__kmpc_global_thread_num",
     "__kmpc_push_num_threads",
 )
-"""What parallel loops call."""
+"""Functions of the runtime that parallel loops call."""
 
 PARALLEL_TIMING = Timing(clock="process")
-"""How programs on threads are timed: threads that wait for others are no disturbance."""
+"""The timing protocol of programs on threads: a thread that waits for others is no disturbance."""
 
 
 def threads_of(backend: str | None) -> int | None:
-    """Return the threads of a back end; None for sequential code, as by default.
+    """Return the number of threads of a back end; None for sequential code, the default.
 
-    `openmp` means as many as there are cores that this process may use, `:N` the same as `openmp:N`.
+    `openmp` means one thread for each core that this process may use; `:N` is short for `openmp:N`.
 
     Raises:
         BackendError: There is no such back end.
@@ -80,11 +80,11 @@ def require_cores(threads: int) -> None:
 
 @dataclass(frozen=True)
 class Runtime:
-    """An OpenMP runtime of LLVM's kind.
+    """An OpenMP runtime that is compatible with LLVM's.
 
     Attributes:
         path: Its library.
-        text: What it is, as far as costs may depend on it.
+        text: Name and version, on which costs may depend.
     """
 
     path: Path
@@ -93,10 +93,10 @@ class Runtime:
 
 @cache
 def runtime() -> Runtime:
-    """Return the runtime of the wheel, else the system's.
+    """Return the wheel's runtime, or else the system's.
 
     Raises:
-        BackendError: There is neither.
+        BackendError: Neither is installed.
     """
     found = _of_wheel() or _of_system()
     if found is None:
@@ -119,7 +119,7 @@ def _of_wheel() -> Runtime | None:
 
 
 def _of_system() -> Runtime | None:
-    """Look where the dynamic linker would, without loading the library into this process."""
+    """Search where the dynamic linker would, without loading the library into this process."""
     if not LDCONFIG.exists():
         return None
     done = subprocess.run([LDCONFIG, "-p"], capture_output=True, text=True, check=True)
@@ -132,10 +132,10 @@ def _of_system() -> Runtime | None:
 
 
 def toolchain_with(threads: int | None) -> str:
-    """Return what costs depend on beside the schedule and the number of threads; None for no threads.
+    """Return the toolchain's identity, on which costs depend; with threads it includes the runtime.
 
     Raises:
-        BackendError: torch-mlir is missing, or the runtime where there are threads.
+        BackendError: torch-mlir is missing, or there are threads and no runtime.
     """
     if threads is None:
         return toolchain()
@@ -144,10 +144,10 @@ def toolchain_with(threads: int | None) -> str:
 
 @cache
 def runtime_calls() -> Mapping[str, ctypes.c_void_p]:
-    """Load the runtime into this process, and return the addresses of what parallel loops call.
+    """Load the runtime into this process, and return the addresses of `CALLS`.
 
-    Its names stay hidden from other libraries: GNU's are among them, so that a torch that is imported later
-    would run on this runtime instead of on its own.
+    Its symbols stay hidden from other libraries: they include GNU's names, so that a torch imported later
+    would otherwise run on this runtime.
 
     Raises:
         BackendError: There is no runtime, or it cannot be loaded.

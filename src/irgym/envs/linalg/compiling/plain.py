@@ -1,7 +1,7 @@
-"""A program as MLIR's own passes lower it, without any of ours: the reference of every check. In a child.
+"""A program lowered by MLIR's passes alone, the reference of every check. Imported in a child only.
 
-Tensors go to memory, operations become loops in the order in which they are written, and LLVM makes code of
-these. No product and sum is fused to one operation, nothing is vectorised or reordered by us.
+Tensors become buffers, operations become loops in program order, and LLVM compiles the loops. None of irgym's
+lowering is used: no products and sums are fused, and nothing is vectorised or reordered.
 """
 
 import ctypes
@@ -30,8 +30,8 @@ from irgym.measure.arrays import aligned
 from irgym.measure.machine import restart_clock
 
 BRIEF = 3_000_000
-"""Arithmetic operations for each of linalg, on average, below which LLVM's optimisations take longer than
-the runs that they shorten."""
+"""Arithmetic operations for each linalg operation, on average, below which LLVM's optimisations take longer
+than the time that they save."""
 
 TO_MEMORY = (
     "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
@@ -75,27 +75,27 @@ def lower_plainly(module: Any) -> None:
 
 
 class _Unranked(ctypes.Structure):
-    """A buffer as MLIR passes it where its rank is not known: the rank, then where its descriptor lies."""
+    """An unranked buffer as MLIR passes it: the rank, and a pointer to the descriptor."""
 
     _fields_ = (("rank", ctypes.c_int64), ("descriptor", ctypes.POINTER(ctypes.c_int64)))
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.POINTER(_Unranked), ctypes.POINTER(_Unranked))
 def _memref_copy(size: int, source: Any, target: Any) -> None:
-    """Copy a buffer, which MLIR leaves to the function `memrefCopy` of its runtime library."""
+    """Copy a buffer, as the function `memrefCopy` of MLIR's runtime library does."""
     np.copyto(_viewed(target.contents, size), _viewed(source.contents, size))
 
 
 def _viewed(buffer: Any, size: int) -> NDArray[np.void]:
-    """Return a buffer as an array of elements of so many bytes.
+    """Return a buffer as an array of elements of `size` bytes.
 
-    Its descriptor has two addresses (allocated, aligned), an offset, sizes, and strides in elements.
+    The descriptor holds two addresses (allocated, aligned), an offset, sizes, and strides in elements.
     """
     rank, words = buffer.rank, buffer.descriptor
     shape = tuple(words[3 : 3 + rank])
     if not math.prod(shape):
         return np.empty(shape, f"V{size}")
-    strides = [one * size for one in words[3 + rank : 3 + 2 * rank]]
+    strides = [stride * size for stride in words[3 + rank : 3 + 2 * rank]]
     last = sum((length - 1) * stride for length, stride in zip(shape, strides, strict=True))
     memory = (ctypes.c_char * (last + size)).from_address(words[1] + words[2] * size)
     return np.ndarray(shape, f"V{size}", memoryview(memory), strides=strides)
@@ -106,14 +106,14 @@ CALLS = {"memrefCopy": ctypes.cast(_memref_copy, ctypes.c_void_p)}
 
 
 class Plain:
-    """A program that runs on any arguments.
+    """A plainly lowered program that runs on any arguments.
 
     Args:
         text: The program.
-        program: What it is made of.
+        program: Description of the program.
 
     Raises:
-        CompileError: MLIR or LLVM refuses it.
+        CompileError: MLIR or LLVM refuses the program.
     """
 
     def __init__(self, text: str, program: Program) -> None:
@@ -126,7 +126,7 @@ class Plain:
             self._code = Executable(module, (), CALLS, level=0 if brief else 2)
 
     def __call__(self, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-        """Return its results."""
+        """Return the program's results."""
         restart_clock()
         results = [aligned(shape, ELEMENTS[element]) for shape, element in self._program.results]
         self._code.on([*inputs, *results]).run(1)
@@ -140,13 +140,13 @@ def _plain(text: str) -> tuple[Plain, Program]:
 
 
 def computed(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
-    """Return the results of a program, which stays compiled until it is another one's turn.
+    """Return the results of a program, which stays compiled until another program is called.
 
     Args:
         text: The program.
-        inputs: Its arguments, of whatever strides.
+        inputs: Its arguments, with any strides.
     """
     run, program = _plain(text)
     pairs = zip(inputs, program.arguments, strict=True)
-    # numpy makes a dimension of none.
-    return run([np.ascontiguousarray(one, ELEMENTS[kind]).reshape(shape) for one, (shape, kind) in pairs])
+    # ascontiguousarray makes arrays without dimensions one-dimensional.
+    return run([np.ascontiguousarray(array, ELEMENTS[kind]).reshape(shape) for array, (shape, kind) in pairs])

@@ -1,4 +1,4 @@
-"""Rows of tensors and buffers, read and written by vectors. Imported in a child only."""
+"""Rows of tensors and buffers, read and written as vectors. Imported in a child only."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -12,7 +12,7 @@ def index(value: int) -> Any:
 
 
 def loop(iterations: int, step: int, body: Callable[[Any], None]) -> None:
-    """Write a loop, whose body gets the place that it is at."""
+    """Write a loop; `body` gets the induction variable."""
     made = scf.ForOp(index(0), index(iterations), index(step))
     with ir.InsertionPoint(made.body):
         body(made.induction_variable)
@@ -20,11 +20,11 @@ def loop(iterations: int, step: int, body: Callable[[Any], None]) -> None:
 
 
 def pieces(begin: int, end: int, widest: int) -> Iterator[tuple[int, int]]:
-    """Yield the vectors that a stretch of a row is made of: where each begins, and its lanes, a power of two.
+    """Yield the vectors that cover a part of a row: the start of each, and its lanes, a power of two.
 
     Args:
-        begin: Where the stretch begins.
-        end: Where it ends.
+        begin: Start of the part.
+        end: End of the part.
         widest: Greatest number of lanes.
     """
     while begin < end:
@@ -34,13 +34,13 @@ def pieces(begin: int, end: int, widest: int) -> Iterator[tuple[int, int]]:
 
 
 def read(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
-    """Return so many elements of a row, from a place on."""
+    """Return `lanes` elements of a row, starting at `place`."""
     kind = ir.VectorType.get([lanes], tensor.type.element_type)
     return vector.transfer_read(kind, tensor, place, _last(tensor), ub.poison(kind.element_type), [True])
 
 
 def read_every_second(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
-    """Return every second element of a row, so many of them, and read nothing after the last one."""
+    """Return `lanes` elements of a row with stride 2, without reading past the last one."""
     elements = read(tensor, place, lanes)
     if lanes == 1:
         return elements
@@ -50,7 +50,7 @@ def read_every_second(tensor: Any, place: Sequence[Any], lanes: int) -> Any:
 
 
 def write(values: Any, tensor: Any, place: Sequence[Any]) -> Any:
-    """Write elements to a row, from a place on, and return the tensor afterwards."""
+    """Write elements to a row, starting at `place`, and return the new tensor."""
     return vector.transfer_write(tensor.type, values, tensor, place, _last(tensor), [True])
 
 

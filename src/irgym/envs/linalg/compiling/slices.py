@@ -10,11 +10,11 @@ SLICE = "tensor.extract_slice"
 COPY = "bufferization.materialize_in_destination"
 
 Terms = list[Any]
-"""An offset: numbers and values, which are added."""
+"""An offset, as a sum of numbers and values."""
 
 
 def packed_slices(value: Any) -> list[tuple[Any, list[Terms]]]:
-    """Return the copies of slices of a tensor, however often cut, each with its offsets in the tensor."""
+    """Return the copies of slices of a tensor, nested slices included, each with its offsets."""
     return _packed(value, [])
 
 
@@ -30,25 +30,25 @@ def _packed(value: Any, offsets: Sequence[Terms]) -> list[tuple[Any, list[Terms]
 
 
 def _is_dense(cut: Any) -> bool:
-    """Say whether a slice skips nothing; those of tiles never do, those of a program may."""
+    """Say whether a slice has unit strides; slices of tiles do, those of a program may not."""
     return set(cut.static_strides) == {1}
 
 
 def _offsets(cut: Any) -> list[Any]:
-    """Return the offsets of a slice, numbers and values."""
+    """Return the offsets of a slice, as numbers and values."""
     dynamic, unknown = iter(cut.offsets), ir.ShapedType.get_dynamic_stride_or_offset()
     return [next(dynamic) if offset == unknown else offset for offset in cut.static_offsets]
 
 
 def sliced(source: Any, begins: Sequence[Any], sizes: Sequence[int]) -> Any:
-    """Return a slice of a tensor, of these sizes."""
+    """Return a slice of a tensor with the given start and sizes."""
     kind = ir.RankedTensorType.get(sizes, source.type.element_type)
     static_begins = [ir.ShapedType.get_dynamic_stride_or_offset()] * len(sizes)
     return tensor.extract_slice(kind, source, begins, [], [], static_begins, sizes, [1] * len(sizes))
 
 
 def erase_unused(cut: Any) -> None:
-    """Erase a slice that nothing uses, and those that it is taken of."""
+    """Erase a slice without uses, and the slices that it is taken from."""
     while cut.owner.name == SLICE and not list(cut.uses):
         owner, cut = cut.owner, cut.owner.operands[0]
         owner.operation.erase()

@@ -1,7 +1,7 @@
-"""What a sum starts from is added last: accumulators begin at zero. Imported in a child only.
+"""Sums that start from zero, with the initial value added last. Imported in a child only.
 
-A tile of the result that is in no near cache would be waited for before the first multiply-add. Added at the
-end, it arrives while the sum is computed.
+If a tile of the result is in no near cache, the first multiply-add would wait for it. Added at the end, it
+arrives while the sum is computed.
 """
 
 from typing import Any
@@ -10,16 +10,16 @@ from irgym.envs.linalg.compiling.bindings import arith, ir
 
 LOOP = "scf.for"
 CARRIED = 3
-"""Operands of a loop before those that it carries: its bounds and its step."""
+"""Number of a loop's operands before the carried values: its bounds and its step."""
 
 ADD = "#vector.kind<add>"
 
 
 def add_last(loop: Any) -> None:
-    """Let a loop's accumulators that start from what a tensor holds start from zero, on tensors."""
+    """Start a loop's accumulators from zero, and add the values of the tensor that they started from last."""
     for place, start in enumerate(list(loop.operands)[CARRIED:]):
         reads = _reads(start)
-        # Read later, a tensor that the loop itself goes on to write would have to be copied first.
+        # A tensor that the loop also writes would have to be copied for a later read.
         if reads and reads[0].operands[0] not in list(loop.operands) and _sums(loop, place):
             with ir.InsertionPoint(loop):
                 kind = ir.VectorType(start.type)
@@ -35,7 +35,7 @@ def add_last(loop: Any) -> None:
 
 
 def _reads(start: Any) -> list[Any]:
-    """Return the read of a tensor that a vector of floats comes from, then its transpositions; else none."""
+    """Return the read of a tensor that yields a vector of floats, and its transpositions; else nothing."""
     if not isinstance(start.type, ir.VectorType) or not isinstance(start.type.element_type, ir.FloatType):
         return []
     found: list[Any] = []
@@ -51,7 +51,7 @@ def _reads(start: Any) -> list[Any]:
 
 
 def _sums(loop: Any, place: int) -> bool:
-    """Say whether all that happens to what a loop carries is that something is added to it."""
+    """Say whether a loop only adds to one of its carried values."""
     body = loop.regions[0].blocks[0]
     value, end = body.arguments[1 + place], body.operations[len(body.operations) - 1]
     while True:

@@ -1,4 +1,4 @@
-"""Which MLIR makes the code: part of what identifies a cost, and whether it is installed."""
+"""Identity of the MLIR that compiles programs, which is part of a cost's key, and whether it is installed."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -9,10 +9,10 @@ from irgym.measure.code_digest import digest_of
 PACKAGE = "torch-mlir"
 
 VERSION = "20261001"
-"""The version that the lowering is written for: names and order of MLIR's passes change with it."""
+"""The version that the lowering is written for; names and order of MLIR's passes change between versions."""
 
 INSTALL = "pip install 'irgym[linalg]'"
-"""The command that installs what is missing."""
+"""The command that installs torch-mlir."""
 
 CODE = (
     "envs/linalg/checking",
@@ -26,11 +26,11 @@ CODE = (
     "envs/linalg/scheduling/script.py",
     "envs/linalg/scheduling/transformations.py",
 )
-"""The sources that lower, check and time programs, beside those of all environments."""
+"""The sources that lower, check and time programs, in addition to those shared by all environments."""
 
 
 def toolchain() -> str:
-    """Return what costs depend on beside the schedule.
+    """Return the identity of MLIR and of `CODE`, on which costs depend.
 
     Raises:
         BackendError: torch-mlir is missing or of another version.
@@ -40,7 +40,7 @@ def toolchain() -> str:
 
 @cache
 def compiler_version() -> str:
-    """Return which MLIR there is.
+    """Return name and version of the installed MLIR.
 
     Raises:
         BackendError: torch-mlir is missing or of another version.

@@ -1,6 +1,6 @@
-"""Transpositions: made where their result is packed, and by blocks of vectors. Imported in a child only.
+"""Transpositions, moved to where their result is packed, and done by blocks. Imported in a child only.
 
-torch keeps the weights of a layer in rows of what the layer reads, and a product reads columns of them. MLIR
+torch stores a layer's weights in rows along the input, and a matrix product reads columns along it. MLIR
 would transpose all weights first, element by element.
 """
 
@@ -15,14 +15,14 @@ from irgym.envs.linalg.compiling.slices import erase_unused, packed_slices, slic
 TRANSPOSE = "linalg.transpose"
 
 SIDE = 8
-"""Rows and columns of a block that turns in registers."""
+"""Rows and columns of a block that is transposed in registers."""
 
 COLUMNS = 16
-"""Columns that are read one after the other: those of a cache line."""
+"""Columns that are read in a row: a cache line."""
 
 
 def transpose_where_packed(transpose: Any) -> None:
-    """Replace the copies of slices of a transposed tensor by transpositions of slices, on tensors."""
+    """Replace copies of slices of a transposed tensor by transpositions of slices, on tensors."""
     source, order = transpose.operands[0], list(transpose.attributes["permutation"])
     places = [order.index(dimension) for dimension in range(len(order))]
     for copy, offsets in packed_slices(transpose.results[0]):
@@ -39,7 +39,7 @@ def transpose_where_packed(transpose: Any) -> None:
 
 
 def transpose_by_blocks(transpose: Any) -> None:
-    """Replace a transposition of floats that makes columns of rows by loops over blocks, on buffers."""
+    """Replace a transposition of float rows to columns by loops over blocks, on buffers."""
     source, target = transpose.operands
     order = tuple(transpose.attributes["permutation"])
     last = len(order) - 1
@@ -51,12 +51,12 @@ def transpose_by_blocks(transpose: Any) -> None:
 
 
 def _has_rows(buffer: Any) -> bool:
-    """Say whether elements of a row follow one another."""
+    """Say whether the elements of a row are contiguous."""
     return buffer.type.has_static_shape and buffer.type.get_strides_and_offset()[0][-1] == 1
 
 
 Place = dict[int, Any]
-"""Indices into the source, by dimensions."""
+"""Indices into the source, by dimension."""
 
 
 @dataclass(frozen=True)
@@ -64,9 +64,9 @@ class _Transposition:
     """A transposition of buffers.
 
     Attributes:
-        source: What is read.
-        target: What is written.
-        order: For each dimension of the target that of the source.
+        source: The buffer that is read.
+        target: The buffer that is written.
+        order: For each dimension of the target, the dimension of the source.
     """
 
     source: Any
@@ -84,18 +84,18 @@ class _Transposition:
         return len(self.order) - 1
 
     def write(self) -> None:
-        """Write loops over all dimensions, those of a block inside."""
+        """Write loops over all dimensions, with those of a block innermost."""
         outer = [dimension for dimension in range(self.columns) if dimension != self.rows]
         steps = [*((dimension, 1) for dimension in outer), (self.columns, COLUMNS), (self.rows, SIDE)]
         self._along(steps, {}, {})
 
     def _along(self, steps: Sequence[tuple[int, int]], place: Place, sizes: Mapping[int, int]) -> None:
-        """Go along dimensions by steps, each time along what is left of them too.
+        """Write loops over the remaining dimensions, each with a remainder after its whole steps.
 
         Args:
-            steps: The dimensions that are left, and the steps.
-            place: Where the loops outside are.
-            sizes: Their steps.
+            steps: The remaining dimensions and their steps.
+            place: Indices of the outer loops.
+            sizes: Extents of the block along the dimensions of the outer loops.
         """
         if not steps:
             self._blocks(place, sizes)
@@ -113,7 +113,7 @@ class _Transposition:
             at(index(whole), bound - whole)
 
     def _blocks(self, place: Place, sizes: Mapping[int, int]) -> None:
-        """Turn a part of the source, block by block."""
+        """Transpose a part of the source, block by block."""
         rows, columns = self.rows, self.columns
         for down, height in pieces(0, sizes[rows], SIDE):
             for right, width in pieces(0, sizes[columns], SIDE):
@@ -121,7 +121,7 @@ class _Transposition:
                 self._block(begin, height, width)
 
     def _block(self, place: Place, height: int, width: int) -> None:
-        """Turn so many rows and columns from a place on."""
+        """Transpose the block of `height` rows and `width` columns at a place."""
         rows, columns = self.rows, self.columns
         kind = ir.VectorType.get([width], self.source.type.element_type)
         read = [
@@ -134,10 +134,10 @@ class _Transposition:
 
 
 def _turned(rows: Sequence[Any]) -> list[Any]:
-    """Return the columns of a block of rows; the numbers of both are powers of two.
+    """Return the columns of a block of rows; the numbers of rows and columns are powers of two.
 
-    Interleaving each row of the first half with the one so much further on, and that again and again, turns a
-    square (perfect shuffles). Of other blocks the elements are moved one by one.
+    Interleaving each row of the first half with the matching row of the second half, log2(width) times,
+    transposes a square (perfect shuffles). Other blocks are moved element by element.
     """
     height, width = len(rows), rows[0].type.shape[0]
     if height != width:
@@ -151,7 +151,7 @@ def _turned(rows: Sequence[Any]) -> list[Any]:
     for _ in range(width.bit_length() - 1):
         pairs = zip(held[: width // 2], held[width // 2 :], strict=True)
         masks = (low, [lane + width // 2 for lane in low])
-        held = [vector.shuffle(one, other, mask) for one, other in pairs for mask in masks]
+        held = [vector.shuffle(upper, lower, mask) for upper, lower in pairs for mask in masks]
     return held
 
 

@@ -1,1 +1,1 @@
-"""From files and torch modules to programs, and from programs to what their operations are."""
+"""Import of files and torch modules as programs, and descriptions of programs' operations."""

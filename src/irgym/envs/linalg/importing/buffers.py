@@ -1,8 +1,7 @@
-"""From functions on buffers to functions on tensors. Within `mlir`.
+"""Conversion of functions on buffers to functions on tensors. Within `mlir`.
 
-A buffer becomes the tensor that it holds at each moment: what writes to it makes a new tensor, loops carry
-the tensors that they change, and buffers among the arguments that are written to become results. Arguments
-are taken to share no memory.
+A buffer becomes the tensor of its current content: a write makes a new tensor, loops carry the tensors that
+they change, and buffer arguments that are written to become results. Arguments are assumed not to alias.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,18 +13,18 @@ from irgym.envs.linalg.compiling.captures import captured, copied, within
 from irgym.envs.linalg.compiling.compiler import run_passes
 
 TO_LOOPS = "func.func(lower-affine,scf-forall-to-for,scf-parallel-for-to-nested-fors,canonicalize)"
-"""What makes plain loops of all loops."""
+"""Passes that turn all loops into `scf.for`."""
 
 VIEWS = frozenset({"memref.subview", "memref.expand_shape", "memref.collapse_shape", "memref.cast"})
-"""Operations whose result is the memory of their first operand."""
+"""Operations whose result is a view of their first operand."""
 
 READERS = frozenset({"func.call", "vector.transfer_read"})
-"""Operations that take a tensor in the place of a buffer that they read."""
+"""Operations that accept a tensor instead of a buffer that they read."""
 
 
 def has_buffers(function: Any) -> bool:
-    """Say whether a function has buffers among its arguments or anywhere else."""
-    return any(is_buffer(one) for one in _values(function))
+    """Say whether a function has buffers among its arguments or in its body."""
+    return any(is_buffer(value) for value in _values(function))
 
 
 def is_buffer(value: Any) -> bool:
@@ -49,27 +48,27 @@ def on_tensors(module: Any, entry: str, inputs: Sequence[Any], name: str) -> Non
     """Turn the buffers of a function into tensors, in place.
 
     Args:
-        module: The module; functions without a body take tensors too, then.
-        entry: Name of the function, which calls no other one with a body.
-        inputs: Types of its arguments, then.
-        name: What errors call the program.
+        module: The module; its external functions are changed to take tensors too.
+        entry: Name of the function, which calls no other function with a body.
+        inputs: New types of its arguments.
+        name: Name of the program in errors.
 
     Raises:
-        ProgramError: Something is done to a buffer that has no counterpart on tensors.
+        ProgramError: An operation on a buffer has no counterpart on tensors.
     """
     run_passes(module, TO_LOOPS)
-    functions = [one for one in module.body.operations if one.operation.name == "func.func"]
+    functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
     for function in functions:
         if function.is_external:
             kinds = function.type.inputs, function.type.results
-            signature = ir.FunctionType.get(*([tensor_type(one) for one in own] for own in kinds))
+            signature = ir.FunctionType.get(*([tensor_type(kind) for kind in types] for types in kinds))
             function.attributes["function_type"] = ir.TypeAttr.get(signature)
-    [chosen] = [one for one in functions if one.name.value == entry]
+    [chosen] = [function for function in functions if function.name.value == entry]
     _Rewriter(module, chosen, name).rewrite(inputs)
 
 
 def tensor_type(kind: Any) -> Any:
-    """Return the type of what a buffer holds; any other type as it is."""
+    """Return the tensor type of a buffer's content; other types are returned unchanged."""
     if isinstance(kind, ir.MemRefType):
         return ir.RankedTensorType.get(kind.shape, kind.element_type)
     if isinstance(kind, ir.UnrankedMemRefType):
@@ -82,12 +81,12 @@ def _made(name: str, kinds: Sequence[Any], operands: Sequence[Any], **attributes
 
 
 class _Rewriter:
-    """Writes one function anew.
+    """Rewrites one function.
 
     Args:
-        module: Its module.
+        module: Module of the function.
         function: The function.
-        name: What errors call the program.
+        name: Name of the program in errors.
     """
 
     def __init__(self, module: Any, function: Any, name: str) -> None:
@@ -95,11 +94,11 @@ class _Rewriter:
         self._function = function
         self._name = name
         self._known: dict[Any, Any] = {}
-        """What values that are no buffers became."""
+        """New values of those that are not buffers."""
         self._held: dict[Any, Any] = {}
-        """What each buffer that is no view of another one holds."""
+        """Current content of each buffer that is not a view."""
         self._mirrors: dict[Any, Any] = {}
-        """Tensors that stand for what a buffer holds when they are used, and the buffer."""
+        """Buffers whose content, at the time of use, some tensors stand for."""
         self._written: set[Any] = set()
         self._others: Mapping[str, Callable[[Any], None]] = {
             "memref.alloc": self._allocated,
@@ -117,7 +116,7 @@ class _Rewriter:
         }
 
     def rewrite(self, inputs: Sequence[Any]) -> None:
-        """Put the new function, with arguments of these types, in the place of the old one."""
+        """Replace the function by a new one with arguments of the given types."""
         old = self._function.regions[0].blocks[0]
         with ir.InsertionPoint(self._function):
             attributes = _attributes(self._function.operation)
@@ -131,28 +130,30 @@ class _Rewriter:
         with ir.InsertionPoint(block):
             for step in steps:
                 self._step(step)
-            returned = [self._value(one) for one in ends.operands]
-            given = {self._root(one) for one in ends.operands if is_buffer(one)}
-            returned += [self._held[one] for one in old.arguments if one in self._written - given]
+            returned = [self._value(value) for value in ends.operands]
+            given = {self._root(value) for value in ends.operands if is_buffer(value)}
+            returned += [
+                self._held[argument] for argument in old.arguments if argument in self._written - given
+            ]
             _made("func.return", [], returned)
-        kinds = [one.type for one in block.arguments], [one.type for one in returned]
+        kinds = [value.type for value in block.arguments], [value.type for value in returned]
         new.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*kinds))
         self._function.erase()
 
     def _step(self, operation: Any) -> None:
         name = str(operation.name)
         inside = list(within(operation))
-        touched = any(is_buffer(one) for part in inside for one in (*part.operands, *part.results))
+        touched = any(is_buffer(value) for part in inside for value in (*part.operands, *part.results))
         if name in VIEWS:
             return  # made where it is read or written
         if name in self._others and (touched or not operation.regions):
             self._others[name](operation)
         elif not touched or name in READERS:
-            values = {one: self._value(one) for one in captured(operation)}
+            values = {value: self._value(value) for value in captured(operation)}
             copy = copied(operation, values)
             self._known |= zip(operation.results, copy.results, strict=True)
         elif name.startswith("linalg.") and not any(
-            is_buffer(one) for part in inside[1:] for one in part.operands
+            is_buffer(operand) for part in inside[1:] for operand in part.operands
         ):
             self._computed(operation)
         else:
@@ -162,30 +163,30 @@ class _Rewriter:
             )
 
     def _culprit(self, inside: Sequence[Any]) -> str:
-        """Return the name of the innermost operation that nothing is known of."""
+        """Return the name of the innermost unsupported operation."""
         unknown = [
-            str(one.name)
-            for one in inside
-            if any(map(is_buffer, (*one.operands, *one.results)))
-            and one.name not in {*self._others, *VIEWS, *READERS}
+            str(inner.name)
+            for inner in inside
+            if any(map(is_buffer, (*inner.operands, *inner.results)))
+            and inner.name not in {*self._others, *VIEWS, *READERS}
         ]
         return unknown[-1] if unknown else str(inside[0].name)
 
     def _value(self, value: Any) -> Any:
-        """Return what a value became; for a buffer, what it holds now."""
+        """Return the new value for a value; for a buffer, its current content."""
         if value in self._mirrors:
             return self._read(self._mirrors[value])
         return self._read(value) if is_buffer(value) else self._known[value]
 
     def _root(self, buffer: Any) -> Any:
-        """Return the buffer that another one is a view of."""
+        """Return the buffer that `buffer` is a view of, or `buffer` itself."""
         owner = buffer.owner
         if isinstance(owner, ir.Block) or owner.name not in VIEWS:
             return buffer
         return self._root(owner.operands[0])
 
     def _read(self, buffer: Any) -> Any:
-        """Return the tensor that a buffer holds now."""
+        """Return the current content of a buffer."""
         if buffer in self._held:
             return self._held[buffer]
         if isinstance(buffer.owner, ir.Block) or buffer.owner.name not in VIEWS:
@@ -197,12 +198,12 @@ class _Rewriter:
         source, kind = self._read(view.operands[0]), tensor_type(buffer.type)
         if view.name == "memref.cast":
             return _cast(source, kind)
-        sizes = [self._value(one) for one in list(view.operands)[1:]]
+        sizes = [self._value(size) for size in list(view.operands)[1:]]
         name = "tensor.extract_slice" if view.name == "memref.subview" else f"tensor.{_kind(view)}"
         return _made(name, [kind], [source, *sizes], **_attributes(view)).results[0]
 
     def _write(self, buffer: Any, value: Any) -> None:
-        """Make a buffer hold a tensor."""
+        """Make a tensor the content of a buffer."""
         if buffer in self._held:
             self._held[buffer] = _cast(value, self._held[buffer].type)
             self._written.add(buffer)
@@ -210,7 +211,7 @@ class _Rewriter:
         whole = self._read(self._source(buffer))
         view = buffer.owner.operation
         if view.name == "memref.subview":
-            offsets = [self._value(one) for one in list(view.operands)[1:]]
+            offsets = [self._value(offset) for offset in list(view.operands)[1:]]
             attributes = _attributes(view)
             attributes["operandSegmentSizes"] = ir.DenseI32ArrayAttr.get(
                 [1, *attributes["operandSegmentSizes"]]
@@ -230,11 +231,11 @@ class _Rewriter:
         self._write(view.operands[0], _cast(value, whole.type))
 
     def _source(self, buffer: Any) -> Any:
-        self._read(buffer)  # refuses what is no view
+        self._read(buffer)  # raises an error unless it is a view
         return buffer.owner.operands[0]
 
     def _allocated(self, operation: Any) -> None:
-        sizes = [self._value(one) for one in operation.operands]
+        sizes = [self._value(size) for size in operation.operands]
         kind = tensor_type(operation.results[0].type)
         self._held[operation.results[0]] = _made("tensor.empty", [kind], sizes).results[0]
 
@@ -244,9 +245,10 @@ class _Rewriter:
     def _global(self, operation: Any) -> None:
         named = operation.attributes["name"].value
         [found] = [
-            one.operation
-            for one in self._module.body.operations
-            if one.operation.name == "memref.global" and one.operation.attributes["sym_name"].value == named
+            member.operation
+            for member in self._module.body.operations
+            if member.operation.name == "memref.global"
+            and member.operation.attributes["sym_name"].value == named
         ]
         value = found.attributes.get("initial_value", None)
         if not isinstance(value, ir.DenseElementsAttr):
@@ -274,7 +276,7 @@ class _Rewriter:
         self._write(target, _cast(self._read(source), tensor_type(target.type)))
 
     def _measured(self, operation: Any) -> None:
-        operands = [self._value(one) for one in operation.operands]
+        operands = [self._value(operand) for operand in operation.operands]
         self._known[operation.results[0]] = _made(
             "tensor.dim", [operation.results[0].type], operands
         ).results[0]
@@ -288,8 +290,8 @@ class _Rewriter:
     def _computed(self, operation: Any) -> None:
         """Write a linalg operation on tensors."""
         outputs = _outputs(operation)
-        operands = [self._value(one) for one in operation.operands]
-        kinds = [one.type for one in operands[len(operands) - len(outputs) :]]
+        operands = [self._value(operand) for operand in operation.operands]
+        kinds = [operand.type for operand in operands[len(operands) - len(outputs) :]]
         regions = len(operation.regions)
         new = ir.Operation.create(operation.name, kinds, operands, _attributes(operation), regions=regions)
         for before, after in zip(operation.regions, new.regions, strict=True):
@@ -302,7 +304,7 @@ class _Rewriter:
             self._write(buffer, result)
 
     def _changed(self, operation: Any) -> list[Any]:
-        """Return the buffers from outside that something within an operation writes to."""
+        """Return the outer buffers that operations nested in an operation write to."""
         found: list[Any] = []
         for inner in within(operation):
             for buffer in _targets(inner):
@@ -313,45 +315,50 @@ class _Rewriter:
 
     def _loop(self, operation: Any) -> None:
         changed = self._changed(operation)
-        bounds = [self._value(one) for one in list(operation.operands)[:3]]
-        carried = [self._value(one) for one in list(operation.operands)[3:]]
-        carried += [self._held[one] for one in changed]
-        kinds = [one.type for one in carried]
+        bounds = [self._value(operand) for operand in list(operation.operands)[:3]]
+        carried = [self._value(operand) for operand in list(operation.operands)[3:]]
+        carried += [self._held[buffer] for buffer in changed]
+        kinds = [value.type for value in carried]
         loop = ir.Operation.create("scf.for", kinds, [*bounds, *carried], regions=1)
         block = loop.regions[0].blocks.append(bounds[0].type, *kinds)
         old = operation.regions[0].blocks[0]
-        own = len(old.arguments)
-        self._known |= zip(old.arguments, list(block.arguments)[:own], strict=True)
-        inside = zip(changed, list(block.arguments)[own:], strict=True)
+        count = len(old.arguments)
+        self._known |= zip(old.arguments, list(block.arguments)[:count], strict=True)
+        inside = zip(changed, list(block.arguments)[count:], strict=True)
         self._branch(old, block, changed, dict(inside))
         self._after(operation, loop, changed)
 
     def _condition(self, operation: Any) -> None:
         changed = self._changed(operation)
-        kinds = [*(one.type for one in operation.results), *(self._held[one].type for one in changed)]
+        kinds = [
+            *(value.type for value in operation.results),
+            *(self._held[buffer].type for buffer in changed),
+        ]
         condition = self._value(operation.operands[0])
         choice = ir.Operation.create("scf.if", kinds, [condition], regions=2)
         for before, after in zip(operation.regions, choice.regions, strict=True):
             old = before.blocks[0] if len(before.blocks) else None
-            self._branch(old, after.blocks.append(), changed, {one: self._held[one] for one in changed})
+            self._branch(
+                old, after.blocks.append(), changed, {buffer: self._held[buffer] for buffer in changed}
+            )
         self._after(operation, choice, changed)
 
     def _branch(self, old: Any | None, new: Any, changed: Sequence[Any], held: Mapping[Any, Any]) -> None:
-        """Write a block that ends in what it computes and in what the changed buffers hold."""
+        """Write a block that yields its values and the contents of the changed buffers."""
         before = dict(self._held)
         self._held |= held
         *steps, ends = [view.operation for view in old.operations] if old is not None else [None]
         with ir.InsertionPoint(new):
             for step in steps:
                 self._step(step)
-            own = [self._value(one) for one in ends.operands] if ends is not None else []
-            _made("scf.yield", [], [*own, *(self._held[one] for one in changed)])
+            values = [self._value(operand) for operand in ends.operands] if ends is not None else []
+            _made("scf.yield", [], [*values, *(self._held[buffer] for buffer in changed)])
         self._held = before
 
     def _after(self, operation: Any, new: Any, changed: Sequence[Any]) -> None:
-        own = len(operation.results)
-        self._known |= zip(operation.results, list(new.results)[:own], strict=True)
-        for buffer, result in zip(changed, list(new.results)[own:], strict=True):
+        count = len(operation.results)
+        self._known |= zip(operation.results, list(new.results)[:count], strict=True)
+        for buffer, result in zip(changed, list(new.results)[count:], strict=True):
             self._write(buffer, result)
 
 
@@ -360,11 +367,11 @@ def _kind(operation: Any) -> str:
 
 
 def _attributes(operation: Any) -> dict[str, Any]:
-    return {one: operation.attributes[one] for one in operation.attributes}
+    return {name: operation.attributes[name] for name in operation.attributes}
 
 
 def _cast(value: Any, kind: Any) -> Any:
-    """Return a tensor as another type of the same elements."""
+    """Return a tensor cast to another type with the same elements."""
     return value if value.type == kind else _made("tensor.cast", [kind], [value]).results[0]
 
 
@@ -379,7 +386,7 @@ def _outputs(operation: Any) -> list[Any]:
 
 
 def _targets(operation: Any) -> list[Any]:
-    """Return the buffers that an operation itself writes to."""
+    """Return the buffers that an operation writes to, nested operations aside."""
     if operation.name in ("memref.store", "memref.copy"):
         return [operation.operands[1]]
     if str(operation.name).startswith("linalg.") and any(map(is_buffer, operation.operands)):

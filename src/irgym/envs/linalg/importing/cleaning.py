@@ -1,4 +1,4 @@
-"""Making programs of modules: no assertions, no dead code, no large constants. Within `mlir`."""
+"""Clean-up of imported modules: assertions, dead code, unused results, large constants. Within `mlir`."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
@@ -18,16 +18,16 @@ MAX_CONSTANT = 16
 """Greatest number of elements of a float constant that stays in the text, unless all are equal."""
 
 MAX_TABLE = 65_536
-"""Greatest number of elements of a constant of whole numbers: an index table cannot become an argument."""
+"""Greatest number of elements of an integer constant: an index table cannot become an argument."""
 
 
 def clean(module: Any) -> None:
-    """Drop assertions, results that nobody reads, dead code, and what nobody calls, in place."""
-    for assertion in [one for one in operations(module) if one.name == "cf.assert"]:
+    """Drop assertions, unused results, dead code, and uncalled functions, in place."""
+    for assertion in [operation for operation in operations(module) if operation.name == "cf.assert"]:
         assertion.erase()
     _narrow_constants(module)
     run_passes(module, _PASSES)
-    for generic in [one for one in operations(module) if one.name == "linalg.generic"]:
+    for generic in [operation for operation in operations(module) if operation.name == "linalg.generic"]:
         _drop_unused_results(generic)
     run_passes(module, _PASSES)
 
@@ -36,12 +36,12 @@ _PASSES = "canonicalize,symbol-dce"
 
 
 def operations(parent: Any) -> Iterator[Any]:
-    """Yield all operations within one, the outer before the inner."""
+    """Yield all operations nested in an operation, outer ones first."""
     return islice(within(parent.operation), 1, None)
 
 
 def _drop_unused_results(generic: Any) -> None:
-    """Replace a generic by one without the results that nobody reads, as places of maxima from torch-mlir."""
+    """Drop the unused results of a generic operation, such as indices of maxima from torch-mlir."""
     kept = [place for place, result in enumerate(generic.results) if list(result.uses)]
     body, count = generic.regions[0].blocks[0], len(generic.results)
     inputs = len(generic.operands) - count
@@ -75,7 +75,7 @@ def _drop_unused_results(generic: Any) -> None:
 
 
 def _needed(values: Iterable[Any]) -> list[Any]:
-    """Return the values that some values of a body are computed from."""
+    """Return some values of a body and all values that they are computed from."""
     needed: list[Any] = []
     waiting = list(values)
     while waiting:
@@ -88,8 +88,8 @@ def _needed(values: Iterable[Any]) -> list[Any]:
 
 
 def _narrow_constants(module: Any) -> None:
-    """Make float32 constants of those that are cut to float32 on every use, as torch-mlir writes them."""
-    for cut in [one for one in operations(module) if one.name == "arith.truncf"]:
+    """Turn constants that are truncated to float32, as torch-mlir writes them, into float32 constants."""
+    for cut in [operation for operation in operations(module) if operation.name == "arith.truncf"]:
         constant, narrow = cut.operands[0].owner, cut.results[0].type
         if isinstance(narrow, ir.F32Type) and getattr(constant, "name", "") == "arith.constant":
             value = ir.FloatAttr.get(narrow, constant.attributes["value"].value)
@@ -100,7 +100,7 @@ def _narrow_constants(module: Any) -> None:
 
 
 def lift_constants(function: Any, name: str) -> dict[int, NDArray[Any]]:
-    """Turn large constants into arguments, in place; return their values by their places."""
+    """Turn large constants into arguments, in place; return their values by place."""
     block = function.regions[0].blocks[0]
     values: dict[int, NDArray[Any]] = {}
     for operation in list(block.operations):
@@ -123,11 +123,11 @@ def lift_constants(function: Any, name: str) -> dict[int, NDArray[Any]]:
 
 
 def fill_arguments(function: Any, tables: Mapping[int, NDArray[Any]]) -> None:
-    """Make constants of arguments, in place.
+    """Turn arguments into constants, in place.
 
     Args:
         function: A function on tensors.
-        tables: Values of the arguments at these places.
+        tables: Values of the arguments, by place.
     """
     block = function.regions[0].blocks[0]
     for place, values in sorted(tables.items(), reverse=True):
@@ -141,13 +141,15 @@ def fill_arguments(function: Any, tables: Mapping[int, NDArray[Any]]) -> None:
 
 
 def update_signature(function: Any) -> None:
-    """Make a function's type that of its arguments and of what it returns, in place.
+    """Update a function's type to its arguments and returned values, in place.
 
-    What was said of single arguments is dropped.
+    Attributes of arguments and results are dropped.
     """
     block = function.regions[0].blocks[0]
     returned = block.operations[len(block.operations) - 1].operands
-    signature = ir.FunctionType.get([one.type for one in block.arguments], [one.type for one in returned])
+    signature = ir.FunctionType.get(
+        [value.type for value in block.arguments], [value.type for value in returned]
+    )
     function.attributes["function_type"] = ir.TypeAttr.get(signature)
     for told in ("arg_attrs", "res_attrs"):
         if told in function.attributes:
@@ -155,7 +157,7 @@ def update_signature(function: Any) -> None:
 
 
 def _array(value: Any, kind: Any) -> NDArray[Any]:
-    """Return the values of a dense constant; zeros for one whose values are kept outside the text."""
+    """Return the values of a dense constant; zeros where the text does not contain the values."""
     shape, element = tuple(kind.shape), ELEMENTS[str(kind.element_type)]
     if isinstance(value, ir.DenseElementsAttr):
         return np.array(value, element).reshape(shape)

@@ -1,7 +1,7 @@
-"""Reading a program's operations from its MLIR. Call it from a child.
+"""Description of a program's operations, read from its MLIR. Call it from a child.
 
-Named operations have no access functions in their text, so all is read from a copy in which MLIR itself has
-made them generic.
+Named operations have no access functions in their text, so that everything is read from a copy in which MLIR
+has generalised them.
 """
 
 import re
@@ -29,7 +29,7 @@ ARITHMETIC = (
     frozenset({"arith.mulf", "arith.muli"}),
     frozenset({"arith.divf", "arith.divsi", "arith.divui", "math.rsqrt", "math.sqrt"}),
 )
-"""Operations that are counted by name; those of the `math` dialect that are left count as calls of exp."""
+"""Operations that are counted by kind; other operations of the `math` dialect count as calls of functions."""
 
 UNCOUNTED = frozenset({"linalg.yield", "arith.constant"})
 
@@ -38,10 +38,10 @@ SCALAR_ONLY = frozenset({"linalg.index", "tensor.extract", "scf.if", "scf.for", 
 
 
 def describe(text: str) -> tuple[str, Program]:
-    """Number a program's operations and return its text with the numbers, and what it is made of.
+    """Return a program's text with its operations numbered, and its description.
 
     Raises:
-        ProgramError: It is no valid MLIR, or has nothing to schedule.
+        ProgramError: It is not valid MLIR, or has nothing to schedule.
     """
     try:
         with mlir():
@@ -85,26 +85,26 @@ def _name(operation: Any) -> str:
 
 
 def _tensors(types: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
-    return tuple((tuple(one.shape), str(one.element_type)) for one in types)
+    return tuple((tuple(kind.shape), str(kind.element_type)) for kind in types)
 
 
 class _Reader:
-    """Describes operations, given all of them in generic form."""
+    """Describes operations, given all operations in generic form."""
 
     def __init__(self, generics: Sequence[Any]) -> None:
         self._generics = generics
         self._places = {generic: place for place, generic in enumerate(generics)}
 
     def described(self, place: int, name: str, original: Any) -> Operation:
-        """Return one operation.
+        """Return the description of one operation.
 
         Args:
-            place: Its place.
-            name: Its name before it was made generic.
-            original: The operation itself, then.
+            place: Place of the operation.
+            name: Its name before it was generalised.
+            original: The operation before it was generalised.
 
         Raises:
-            ProgramError: It has no loops, or one without a bound.
+            ProgramError: It has no loops, or a loop without a bound.
         """
         generic = self._generics[place]
         if "indexing_maps" not in generic.attributes:
@@ -115,7 +115,8 @@ class _Reader:
         parallel = tuple("parallel" in str(kind) for kind in generic.attributes["iterator_types"])
         operands = list(generic.operands)
         accesses = tuple(
-            self._access(one, operand, len(parallel)) for one, operand in zip(maps, operands, strict=True)
+            self._access(indexing, operand, len(parallel))
+            for indexing, operand in zip(maps, operands, strict=True)
         )
         body = [_name(inner.operation) for inner in generic.regions[0].blocks[0].operations]
         outputs = len(generic.results)
@@ -149,12 +150,12 @@ class _Reader:
 
 
 def _has_truths(operands: Sequence[Any]) -> bool:
-    """Say whether truth values are among operands: vectors of them are loaded as bits, not as bytes."""
-    return any(str(getattr(one.type, "element_type", one.type)) == "i1" for one in operands)
+    """Say whether any operand holds `i1`: vectors of `i1` would be loaded as bits instead of bytes."""
+    return any(str(getattr(operand.type, "element_type", operand.type)) == "i1" for operand in operands)
 
 
 def _form(expression: Any, loops: int) -> Form | None:
-    """Return the linear form of an affine expression; None where it is not linear, or begins beyond 0."""
+    """Return the linear form of an affine expression; None where it is not linear, or has an offset."""
     if isinstance(expression, ir.AffineDimExpr):
         return tuple(int(loop == expression.position) for loop in range(loops))
     if isinstance(expression, ir.AffineConstantExpr):
@@ -166,15 +167,15 @@ def _form(expression: Any, loops: int) -> Form | None:
         return None if left is None or right is None else tuple(map(sum, zip(left, right, strict=True)))
     if isinstance(expression, ir.AffineMulExpr) and isinstance(expression.rhs, ir.AffineConstantExpr):
         left = _form(expression.lhs, loops)
-        return None if left is None else tuple(expression.rhs.value * one for one in left)
+        return None if left is None else tuple(expression.rhs.value * coefficient for coefficient in left)
     return None
 
 
 def _bounds(accesses: Sequence[Access], operands: Sequence[Any], loops: int) -> tuple[int, ...]:
-    """Return the iterations of each loop: the size of a dimension that it indexes alone.
+    """Return the iterations of each loop: the size of a dimension that the loop alone indexes.
 
     Raises:
-        ProgramError: A loop indexes no dimension alone, so that MLIR has no bound for it either.
+        ProgramError: A loop indexes no dimension alone, so that MLIR has no bound for it.
     """
     bounds: dict[int, int] = {}
     for access, operand in zip(accesses, operands, strict=True):
@@ -189,7 +190,7 @@ def _bounds(accesses: Sequence[Access], operands: Sequence[Any], loops: int) -> 
 
 
 def _arithmetic(body: Sequence[str]) -> tuple[int, int, int, int, int]:
-    """Return how many additions, subtractions, multiplications, divisions and other functions there are."""
+    """Return the numbers of additions, subtractions, multiplications, divisions and calls of functions."""
     counts = [0] * 5
     for name in body:
         if name in UNCOUNTED:
@@ -206,7 +207,7 @@ def _arithmetic(body: Sequence[str]) -> tuple[int, int, int, int, int]:
 def _kind(
     name: str, parallel: Sequence[bool], accesses: Sequence[Access], body: Sequence[str]
 ) -> OperationKind:
-    """Return what a policy takes an operation for, by its name or else by its loops and body."""
+    """Return the kind of an operation, by its name or else by its loops and body."""
     if "matmul" in name:
         return OperationKind.MATMUL
     if name in ("fill", "broadcast"):
@@ -227,12 +228,14 @@ def _kind(
 
 
 def _element_bytes(kind: Any) -> int:
-    width: int = getattr(kind.element_type, "width", 64)  # places have none
+    width: int = getattr(kind.element_type, "width", 64)  # the type `index` has none
     return max(1, width // 8)
 
 
 def _window(original: Any, name: str) -> tuple[int, ...]:
-    """Return the strides or dilations of a convolution or pooling; empty for others."""
+    """Return the strides or dilations of a convolution or pooling; empty for other operations."""
     if name not in original.attributes:
         return ()
-    return tuple(int(one) for one in re.findall(r"-?\d+", str(original.attributes[name]).partition(":")[0]))
+    return tuple(
+        int(number) for number in re.findall(r"-?\d+", str(original.attributes[name]).partition(":")[0])
+    )

@@ -1,7 +1,7 @@
-"""From a user's module to one function on tensors of fixed shapes. Within `mlir`.
+"""Conversion of a user's module to one function on tensors of fixed shapes. Within `mlir`.
 
-What it calls is inlined, buffers become tensors, scalars become tensors of no dimension, sizes that were left
-open are bound, and the timers and prints of programs that time themselves are dropped.
+Calls are inlined, buffers become tensors, scalars become tensors without dimensions, dynamic sizes are bound,
+and the timers and prints of programs that time themselves are dropped.
 """
 
 import re
@@ -28,7 +28,7 @@ WRAPPER = "irgym.wrapper"
 """Name of the function that calls the user's."""
 
 _OBSERVERS = re.compile(r"(_mlir_ciface_)?(nanoTime|rtclock|print\w*)")
-"""Names of functions of MLIR's runtime libraries that tell the time or print."""
+"""Functions of MLIR's runtime libraries that tell the time or print."""
 
 _SCALARS = re.compile(r"i\d+|index|b?f\d+")
 
@@ -37,27 +37,26 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
     """Return a module with one function.
 
     Args:
-        module: What the user's file has.
-        name: What errors call it.
+        module: Module of the user's file.
+        name: Name of the program in errors.
         wanted: Name of the function; empty for the one that no other function calls.
-        sizes: What sizes that the function leaves open are bound to: `arg0.1` is the second dimension of the
-            first argument.
+        sizes: Values of dynamic sizes: `arg0.1` is the second dimension of the first argument.
 
     Raises:
-        ProgramError: There is no such function or more than one, or a size is not bound or cannot be.
+        ProgramError: There is no such function or more than one, or a size is unbound or not dynamic.
     """
     chosen = chosen_of(functions_of(module), name, wanted, sizes)
-    for own, function in functions_of(module).items():
-        visibility = "public" if own == chosen else "private"
+    for candidate, function in functions_of(module).items():
+        visibility = "public" if candidate == chosen else "private"
         function.attributes["sym_visibility"] = ir.StringAttr.get(visibility)
     run_passes(module, "inline,symbol-dce")
     entry, observers = functions_of(module)[chosen], _observers(module)
     if len(entry.regions[0].blocks) > 1:
         raise ProgramError(f"{name} has branches (cf): write loops and conditions as scf")
     write_attention(module)
-    if any(one.name.startswith("tm_tensor.") for one in operations(entry)):
+    if any(operation.name.startswith("tm_tensor.") for operation in operations(entry)):
         run_passes(module, TM_TO_LOOPS)
-    arguments = _bound([tensor_type(one) for one in entry.type.inputs], name, wanted, sizes)
+    arguments = _bound([tensor_type(kind) for kind in entry.type.inputs], name, wanted, sizes)
     if has_buffers(entry):
         on_tensors(module, chosen, arguments, name)
         entry = functions_of(module)[chosen]
@@ -71,8 +70,7 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
         )
     wrapper = _wrapper(entry, arguments, kept)
     entry.attributes["sym_visibility"] = ir.StringAttr.get("private")
-    own = [one.operation for one in module.body.operations]
-    texts = [one.get_asm(use_local_scope=True) for one in own]
+    texts = [view.operation.get_asm(use_local_scope=True) for view in module.body.operations]
     module = parse("\n".join([*texts, wrapper]))
     run_passes(module, "inline,symbol-dce,func.func(lower-affine,convert-elementwise-to-linalg)")
     for operation in list(operations(module)):
@@ -96,37 +94,41 @@ def entry_of(module: Any, name: str, wanted: str, sizes: Mapping[str, int]) -> A
 
 def functions_of(module: Any) -> dict[str, Any]:
     """Return the functions of a module by name."""
-    return {one.name.value: one for one in module.body.operations if one.operation.name == "func.func"}
+    return {
+        function.name.value: function
+        for function in module.body.operations
+        if function.operation.name == "func.func"
+    }
 
 
 def _observers(module: Any) -> frozenset[str]:
     """Return the names of the functions of MLIR's runtime libraries that tell the time or print."""
     return frozenset(
-        own
-        for own, function in functions_of(module).items()
-        if function.is_external and _OBSERVERS.fullmatch(own)
+        name
+        for name, function in functions_of(module).items()
+        if function.is_external and _OBSERVERS.fullmatch(name)
     )
 
 
 def is_public(function: Any) -> bool:
-    """Say whether a function is meant for others."""
+    """Say whether a function is public."""
     attributes = function.attributes
     return "sym_visibility" not in attributes or attributes["sym_visibility"].value == "public"
 
 
 def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mapping[str, int]) -> str:
     """Return the name of the function that is the program."""
-    defined = [own for own, function in functions.items() if not function.is_external]
+    defined = [candidate for candidate, function in functions.items() if not function.is_external]
     if wanted:
         if wanted not in defined:
             raise ProgramError(f"{name} has no function @{wanted}: choose among {_named(defined) or 'none'}")
         return wanted
-    public = [own for own in defined if is_public(functions[own])]
-    called = {callee for own in defined for callee in _callees(functions[own])}
-    roots = [own for own in public if own not in called]
+    public = [candidate for candidate in defined if is_public(functions[candidate])]
+    called = {callee for caller in defined for callee in _callees(functions[caller])}
+    roots = [candidate for candidate in public if candidate not in called]
     if len(roots) == 1 and _drives(functions[roots[0]]):
-        # It calls the program in a loop, say, and drops what that returns.
-        callees = dict.fromkeys(one for one in _callees(functions[roots[0]]) if one in defined)
+        # For example, it calls the program in a loop and drops the results.
+        callees = dict.fromkeys(callee for callee in _callees(functions[roots[0]]) if callee in defined)
         roots = list(callees) or roots
     if len(roots) != 1:
         if not roots:
@@ -137,11 +139,14 @@ def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mappi
 
 
 def _drives(function: Any) -> bool:
-    """Say whether a function only runs others: it takes and returns nothing, and prints no tensor."""
+    """Say whether a function is a driver: it takes and returns nothing, and prints no tensor."""
     shown = any(
-        one.name == "vector.print"
-        or (one.name == "func.call" and any(isinstance(value.type, _SHOWN) for value in one.operands))
-        for one in within(function.operation)
+        operation.name == "vector.print"
+        or (
+            operation.name == "func.call"
+            and any(isinstance(value.type, _SHOWN) for value in operation.operands)
+        )
+        for operation in within(function.operation)
     )
     return not (shown or list(function.type.results) or list(function.type.inputs))
 
@@ -151,13 +156,13 @@ _SHOWN = ir.UnrankedTensorType | ir.UnrankedMemRefType
 
 
 def _callees(function: Any) -> list[str]:
-    calls = [one for one in within(function.operation) if one.name == "func.call"]
+    calls = [operation for operation in within(function.operation) if operation.name == "func.call"]
     return [call.attributes["callee"].value for call in calls]
 
 
 def _query(sizes: Mapping[str, int]) -> str:
-    """Return sizes as a URI has them."""
-    words = "&".join(f"{own}={sizes[own]}" for own in sorted(sizes))
+    """Return the query of a URI that binds sizes."""
+    words = "&".join(f"{size}={sizes[size]}" for size in sorted(sizes))
     return f"?{words}" if words else ""
 
 
@@ -165,7 +170,7 @@ def _bound(inputs: Sequence[Any], name: str, wanted: str, sizes: Mapping[str, in
     """Return the types of the arguments with all sizes bound.
 
     Raises:
-        ProgramError: A size is not bound, or there is none of a name.
+        ProgramError: A dynamic size is unbound, or a name is not that of a dynamic size.
     """
     left = dict(sizes)
     bound: list[Any] = []
@@ -176,14 +181,14 @@ def _bound(inputs: Sequence[Any], name: str, wanted: str, sizes: Mapping[str, in
             continue
         shape: list[int] = []
         for axis in range(kind.rank):
-            own = f"arg{place}.{axis}"
+            size = f"arg{place}.{axis}"
             if not kind.is_dynamic_dim(axis):
                 shape.append(kind.get_dim_size(axis))
-            elif own in left:
-                shape.append(left.pop(own))
+            elif size in left:
+                shape.append(left.pop(size))
             else:
                 shape.append(1)
-                missing.append(own)
+                missing.append(size)
         bound.append(ir.RankedTensorType.get(shape, kind.element_type))
     if left:
         raise ProgramError(f"{name} leaves no size {next(iter(left))} open: leave it out")
@@ -195,7 +200,7 @@ def _bound(inputs: Sequence[Any], name: str, wanted: str, sizes: Mapping[str, in
 
 
 def _results(entry: Any, observers: frozenset[str]) -> list[int]:
-    """Return the places of the results that no timer has a part in."""
+    """Return the places of the results that depend on no timer."""
     block = entry.regions[0].blocks[0]
     timed: list[Any] = []
     for operation in within(entry.operation):
@@ -213,13 +218,13 @@ def _observes(operation: Any, observers: frozenset[str]) -> bool:
 
 
 def _wrapper(entry: Any, arguments: Sequence[Any], kept: Sequence[int]) -> str:
-    """Return the text of a function on tensors that calls another."""
+    """Return the text of a function on tensors that calls the entry."""
     lines: list[str] = []
     given: list[str] = []
-    own: list[str] = []
+    parameters: list[str] = []
     for place, (kind, bound) in enumerate(zip(entry.type.inputs, arguments, strict=True)):
         source = f"%a{place}"
-        own.append(f"{source}: {_as_tensor(bound)}")
+        parameters.append(f"{source}: {_as_tensor(bound)}")
         if _SCALARS.fullmatch(str(kind)):
             lines.append(f"%g{place} = tensor.extract {source}[] : tensor<{kind}>")
         elif kind != bound:
@@ -242,7 +247,7 @@ def _wrapper(entry: Any, arguments: Sequence[Any], kept: Sequence[int]) -> str:
     returned = ", ".join(_as_tensor(kinds[place]) for place in kept)
     lines.append(f"func.return {', '.join(results)} : {returned}")
     body = "\n  ".join(lines)
-    return f'func.func @"{WRAPPER}"({", ".join(own)}) -> ({returned}) {{\n  {body}\n}}'
+    return f'func.func @"{WRAPPER}"({", ".join(parameters)}) -> ({returned}) {{\n  {body}\n}}'
 
 
 def _as_tensor(kind: Any) -> str:
@@ -250,8 +255,8 @@ def _as_tensor(kind: Any) -> str:
 
 
 def _make_plain(allocation: Any) -> None:
-    """Make an empty tensor of an allocated one, or the tensor that it copies."""
-    copied = [one for one in allocation.operands if isinstance(one.type, ir.ShapedType)]
+    """Replace an allocated tensor by an uninitialised one, or by the tensor that it copies."""
+    copied = [operand for operand in allocation.operands if isinstance(operand.type, ir.ShapedType)]
     if not copied:
         with ir.InsertionPoint(allocation):
             kind, sizes = allocation.results[0].type, list(allocation.operands)
@@ -261,7 +266,7 @@ def _make_plain(allocation: Any) -> None:
 
 
 def _narrow_results(function: Any) -> None:
-    """Return tensors of fixed shapes where these are known, in place."""
+    """Change a function to return tensors of fixed shapes where these are known, in place."""
     block = function.regions[0].blocks[0]
     ends = block.operations[len(block.operations) - 1]
     for place, value in enumerate(ends.operands):
@@ -272,10 +277,10 @@ def _narrow_results(function: Any) -> None:
 
 
 def _named(names: Sequence[str]) -> str:
-    return listed([f"@{one}" for one in names])
+    return listed([f"@{function}" for function in names])
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return different names in their order, the first few of them."""
-    different = list(dict.fromkeys(names))
-    return ", ".join(different[:4]) + (", ..." if len(different) > 4 else "")
+    """Return the first few distinct names, in order, as text."""
+    distinct = list(dict.fromkeys(names))
+    return ", ".join(distinct[:4]) + (", ..." if len(distinct) > 4 else "")

@@ -1,4 +1,4 @@
-"""From modules of torch to programs of linalg."""
+"""Import of torch modules as programs of linalg."""
 
 import sys
 from collections.abc import Mapping, Sequence
@@ -24,18 +24,18 @@ SEED = 20261128
 def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str:
     """Write a torch module as MLIR, linalg on tensors, and return the URI of the program.
 
-    The function takes the weights that it uses, then the inputs. Beside the file goes an archive of numpy
-    with the weights' values, `arg0`, `arg1` and so on, the numbers their places among the arguments, and
-    their names in the module, `names`; and torch's own program, *.torch.pt2, which results are timed against.
+    The program takes the weights that it uses, then the inputs. Two files are written next to it: a numpy
+    archive with the values of the weights (`arg0`, `arg1` and so on, by their places among the arguments) and
+    their names in the module (`names`); and the exported torch program, *.torch.pt2, as a baseline.
 
-    torch traces the module in this process; torch-mlir lowers it in a process of its own, where the program
-    runs too, to be compared with the module.
+    torch traces the module in this process. torch-mlir lowers it in a child process, where the program also
+    runs, to be compared with the module.
 
     Args:
         module: A `torch.nn.Module` in evaluation mode.
-        inputs: Tensors as it takes them: it is called with them, and compared with the program on these
-            and others like them.
-        path: Where to write, *.mlir; in the user's cache folder, under a name made of its content, if None.
+        inputs: Example inputs: the module is called with them, and compared with the program on these and
+            similar ones.
+        path: File to write, *.mlir; by default one in the user's cache folder, named by its content.
 
     Raises:
         BackendError: torch or torch-mlir is not installed, or TensorFlow is loaded in this process.
@@ -52,13 +52,13 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
     if path is not None and Path(path).suffix.lower() != SUFFIX:
         raise ProgramError(f"{path}: linalg reads MLIR as text; name such a file *{SUFFIX}")
     if "tensorflow" in sys.modules:
-        # Both bring an LLVM, and the second one to be loaded aborts the process.
+        # Both contain an LLVM, and the second one that is loaded aborts the process.
         raise BackendError(
             "torch-mlir cannot be loaded beside TensorFlow, which this process has loaded: call from_torch "
             "in a process that does not import tensorflow"
         )
     from irgym.envs.linalg.importing.torch_import import trace
-    from irgym.measure.torch_calls import copied, refuse_unsteady
+    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady
 
     name = type(module).__name__
     refuse_unsteady(module, inputs)
@@ -71,7 +71,7 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         weights = {place: weight.numpy(force=True) for place, weight in enumerate(imported.weights)}
         arguments = weights | constants
         _refuse_other_results(module, inputs, text, arguments, child)
-    names = [one.removeprefix("module.") for one in imported.names]  # they are traced as those of a wrapper
+    names = [weight.removeprefix("module.") for weight in imported.names]  # the traced module is a wrapper
     archive, program = archived(arguments, names), imported.saved()
     if path is None:
         target = STORE.put(
@@ -87,20 +87,20 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
 def _refuse_other_results(
     module: Any, inputs: Sequence[Any], text: str, weights: Mapping[int, NDArray[Any]], child: Child
 ) -> None:
-    """Refuse a program that computes something else than its module, as MLIR's own passes lower it.
+    """Refuse a program whose results, when lowered by MLIR's passes alone, differ from the module's.
 
     Args:
         module: The module.
-        inputs: What it was imported with.
+        inputs: Example inputs of the module.
         text: The program.
-        weights: Values of arguments by their places.
-        child: Where to run the program.
+        weights: Values of arguments, by place.
+        child: Process to run the program in.
 
     Raises:
-        ProgramError: It returns something else than the module, or cannot be run.
+        ProgramError: The results differ, or the program cannot be run.
     """
-    from irgym.measure.torch_calls import compare
-    from irgym.measure.torch_modules import InPlace
+    from irgym.measure.callables.torch_comparison import compare
+    from irgym.measure.callables.torch_modules import InPlace
 
     name = type(module).__name__
 

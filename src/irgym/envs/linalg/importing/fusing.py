@@ -1,8 +1,8 @@
-"""Fusing chains of elementwise operations. Within `mlir`.
+"""Fusion of chains of elementwise operations. Within `mlir`.
 
-torch-mlir makes several operations where torch has one, as two of a ReLU6 and five of a GELU. Each would be a
-pass over memory. MLIR's own pass for it also fuses into sums, which then compute the same again for each
-column, and changes the loops of products to get rid of reshapes.
+torch-mlir makes several operations of one torch operation, such as two of a ReLU6 and five of a GELU. Each
+would be a pass over memory. MLIR's fusion pass is not used: it also fuses into sums, which then repeat the
+computation for each column, and it changes the loops of products to remove reshapes.
 """
 
 from typing import Any
@@ -13,9 +13,9 @@ from irgym.envs.linalg.importing.description import SCALAR_ONLY
 
 
 def fuse_elementwise(function: Any) -> None:
-    """Make one operation of each elementwise operation and those that compute what it alone reads, in place.
+    """Fuse each elementwise operation with the producers of operands that it alone reads, in place.
 
-    Both have the same loops, and the element that is read is that of the iteration.
+    Producer and consumer have the same loops, and each iteration reads the element of that iteration.
     """
     for view in list(function.regions[0].blocks[0].operations):
         consumer = view.operation
@@ -27,7 +27,7 @@ def fuse_elementwise(function: Any) -> None:
 
 
 def _is_elementwise(operation: Any) -> bool:
-    """Say whether each iteration of an operation makes one element of its one result."""
+    """Say whether an operation has one result, and each iteration computes one element of it."""
     return (
         operation.name == "linalg.generic"
         and len(operation.results) == 1
@@ -46,7 +46,7 @@ def _inputs(operation: Any) -> int:
 
 
 def _is_chained(consumer: Any, place: int) -> bool:
-    """Say whether an operation that nothing else uses makes what a consumer reads there."""
+    """Say whether an operand of a consumer is produced by an elementwise operation without other users."""
     value = consumer.operands[place]
     if isinstance(value.owner, ir.Block) or not _is_identity(consumer, place):
         return False
@@ -54,7 +54,7 @@ def _is_chained(consumer: Any, place: int) -> bool:
     if not _is_elementwise(producer) or len(list(value.uses)) > 1:
         return False
     if _is_scalar(producer) != _is_scalar(consumer):
-        return False  # one that has no vectors would take them from the other
+        return False  # a scalar operation would prevent vectorisation of the other
     return not list(_body(producer).arguments[_inputs(producer)].uses)
 
 
@@ -67,12 +67,12 @@ def _body(operation: Any) -> Any:
 
 
 def _fused(consumer: Any, place: int) -> Any:
-    """Replace a consumer and the producer of an operand by one operation, which is returned."""
+    """Replace a consumer and the producer of an operand by one operation, and return it."""
     producer = consumer.operands[place].owner.operation
-    read = [(producer, one) for one in range(_inputs(producer))]
-    read += [(consumer, one) for one in range(len(consumer.operands)) if one != place]
-    maps = [operation.attributes["indexing_maps"][one] for operation, one in read]
-    operands = [operation.operands[one] for operation, one in read]
+    read = [(producer, number) for number in range(_inputs(producer))]
+    read += [(consumer, number) for number in range(len(consumer.operands)) if number != place]
+    maps = [operation.attributes["indexing_maps"][number] for operation, number in read]
+    operands = [operation.operands[number] for operation, number in read]
     attributes = {
         "indexing_maps": ir.ArrayAttr.get(maps),
         "iterator_types": consumer.attributes["iterator_types"],
@@ -81,14 +81,14 @@ def _fused(consumer: Any, place: int) -> Any:
     kind = consumer.results[0].type
     with ir.InsertionPoint(consumer):
         fused = ir.Operation.create("linalg.generic", [kind], operands, attributes, regions=1)
-    arguments = [_body(operation).arguments[one] for operation, one in read]
+    arguments = [_body(operation).arguments[number] for operation, number in read]
     block = fused.regions[0].blocks.append(*(argument.type for argument in arguments))
     values = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
         for operation in (producer, consumer):
             *inner, ends = [view.operation for view in _body(operation).operations]
-            for one in inner:
-                values |= zip(one.results, copied(one, values).results, strict=True)
+            for step in inner:
+                values |= zip(step.results, copied(step, values).results, strict=True)
             if operation is producer:
                 element = ends.operands[0]  # of the body, or a constant outside
                 values[_body(consumer).arguments[place]] = values.get(element, element)

@@ -1,8 +1,8 @@
-"""A user's file run as it was given, beside what was imported of it. Runs in child processes.
+"""Check of an import: the user's original file is run and compared with the imported program. In a child.
 
-MLIR's own passes lower both; none of those that import are used on the file. That takes a function on tensors
-of fixed shapes that these passes lower: buffers, scalars, sizes that are left open, functions without a body,
-packing and softmax are compared with nothing, and neither are programs that take long.
+Both are lowered by MLIR's passes alone, and the file without any pass of the import. This works only for
+functions on tensors of fixed shapes. Files with buffers, scalars, dynamic sizes, external functions, packing
+or softmax are not compared, and neither are programs that take long.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,35 +31,35 @@ SEED = 20261128
 def refuse_other_results(
     text: str, name: str, function: str, imported: str, constants: Mapping[int, NDArray[Any]]
 ) -> None:
-    """Refuse a program that computes something else than the file that it was imported from.
+    """Refuse a program whose results differ from those of the file that it was imported from.
 
     Args:
-        text: The file.
-        name: What errors call it.
+        text: Content of the file.
+        name: Name of the file in errors.
         function: Name of the function that is the program; empty for the only one.
         imported: The program.
-        constants: Values of its arguments that are constants in the file, by their places.
+        constants: Values of its arguments that are constants in the file, by place.
 
     Raises:
-        ProgramError: It computes something else.
+        ProgramError: The results differ.
     """
     with mlir():
         as_given = _as_given(text, name, function)
     numbered, program = describe(imported)
     if as_given is None or program.flops > LONG:
         return
-    own, count = as_given
-    if count + len(constants) != len(program.arguments):  # it reads what nothing was written to
+    given_text, count = as_given
+    if count + len(constants) != len(program.arguments):  # uninitialised tensors became arguments
         return
     try:
-        original, ours = Plain(own, program), Plain(numbered, program)
+        original, ours = Plain(given_text, program), Plain(numbered, program)
     except CompileError:
         return
     inputs = arguments_of(numbered, SEED)
-    inputs = [np.ascontiguousarray(constants.get(place, one)) for place, one in enumerate(inputs)]
-    given = [one for place, one in enumerate(inputs) if place not in constants]
-    moved = original([nudged(one, SEED) for one in given])
-    expected = [rounded(one, [near]) for one, near in zip(original(given), moved, strict=True)]
+    inputs = [np.ascontiguousarray(constants.get(place, array)) for place, array in enumerate(inputs)]
+    given = [array for place, array in enumerate(inputs) if place not in constants]
+    moved = original([nudged(array, SEED) for array in given])
+    expected = [rounded(result, [near]) for result, near in zip(original(given), moved, strict=True)]
     found = agreement(expected, ours(inputs))
     if not found.ok:
         raise ProgramError(
@@ -69,20 +69,21 @@ def refuse_other_results(
 
 
 def _as_given(text: str, name: str, function: str) -> tuple[str, int] | None:
-    """Return the module of a file with the function as its entry, and how many arguments that takes.
+    """Return the module of a file with the function as its entry, and the number of its arguments.
 
-    None where it cannot run alone.
+    Return None if the function cannot run without the rest of the module.
     """
     module = read(text, name, function)
     functions = functions_of(module)
     chosen = chosen_of(functions, name, function, {})
-    for own, one in functions.items():
-        one.attributes["sym_visibility"] = ir.StringAttr.get("public" if own == chosen else "private")
+    for candidate, operation in functions.items():
+        visibility = "public" if candidate == chosen else "private"
+        operation.attributes["sym_visibility"] = ir.StringAttr.get(visibility)
     run_passes(module, "inline,symbol-dce")
     entry = functions_of(module)[chosen]
     alone = len(list(module.body.operations)) == 1
     kinds: Sequence[Any] = [*entry.type.inputs, *entry.type.results]
-    asserts = any(one.name == "cf.assert" for one in operations(module))
+    asserts = any(operation.name == "cf.assert" for operation in operations(module))
     if not alone or asserts or not entry.type.results or not all(map(_is_plain, kinds)):
         return None
     entry.attributes["sym_name"] = ir.StringAttr.get(ENTRY)

@@ -1,4 +1,4 @@
-"""What of a user's program is written in simpler operations, in place. Within `mlir`."""
+"""Rewrites of a user's program to simpler operations and signatures, in place. Within `mlir`."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -13,7 +13,7 @@ _MATCH = 'transform.structured.match ops{{["linalg.{0}"]}} in %module : ({1}) ->
 
 
 def _packs() -> str:
-    """Return the script that writes packing as padding, a reshape and a transposition; unpacking likewise."""
+    """Return the script that lowers packing to padding, a reshape and a transposition; and unpacking."""
     pack, unpack = ('!transform.op<"linalg.pack">', '!transform.op<"linalg.unpack">')
     made = {
         "pack": ("tensor.pad", "tensor.expand_shape", "linalg.transpose"),
@@ -27,7 +27,7 @@ def _packs() -> str:
     }
     lines: list[str] = []
     for name, kind in (("pack", pack), ("unpack", unpack)):
-        results = ", ".join(f'!transform.op<"{one}">' for one in made[name])
+        results = ", ".join(f'!transform.op<"{operation}">' for operation in made[name])
         lines.append(f"    %{name} = {_MATCH.format(name, ANY, kind)}\n")
         lines.append(
             f"    %{name}ed:{len(made[name])} = transform.structured.lower_{name} %{name}"
@@ -43,8 +43,8 @@ _SOFTMAX = transform_module(
 
 
 def lower(module: Any) -> None:
-    """Write packing, softmax, affine expressions and arithmetic on whole tensors in simpler operations."""
-    names = {str(one.name) for one in operations(module)}
+    """Lower packing, softmax, affine expressions and arithmetic on whole tensors to simpler operations."""
+    names = {str(operation.name) for operation in operations(module)}
     if names & {"linalg.pack", "linalg.unpack"}:
         apply(module, _packs())
     if "linalg.softmax" in names:
@@ -54,9 +54,9 @@ def lower(module: Any) -> None:
 
 
 def pass_undefined(function: Any) -> None:
-    """Make arguments of the tensors that are read though nothing was written to them.
+    """Turn uninitialised tensors that are read into arguments.
 
-    Programs that time themselves often leave their inputs as they are allocated.
+    Programs that time themselves often do not initialise their inputs.
     """
     block = function.regions[0].blocks[0]
     undefined = [
@@ -75,7 +75,7 @@ def pass_undefined(function: Any) -> None:
 
 
 def _reads(use: Any) -> bool:
-    """Say whether an operation reads what it is given there."""
+    """Say whether an operation reads the operand of a use."""
     owner, place = use.owner.operation, use.operand_number
     name = str(owner.name)
     if name.startswith("linalg.") and len(owner.regions) == 1 and len(owner.regions[0].blocks):
@@ -86,7 +86,7 @@ def _reads(use: Any) -> bool:
     if name in ("tensor.extract", "tensor.pad", "tensor.concat", "func.return"):
         return True
     if name in ("tensor.collapse_shape", "tensor.expand_shape", "tensor.cast", "tensor.extract_slice"):
-        return any(_reads(one) for one in owner.results[0].uses)
+        return any(_reads(inner) for inner in owner.results[0].uses)
     return False
 
 
@@ -113,7 +113,7 @@ def widen_signature(function: Any) -> None:
 
 
 def is_narrow(kind: Any) -> bool:
-    """Say whether something is a tensor of short floats."""
+    """Say whether a type is a tensor of short floats."""
     return isinstance(kind, ir.RankedTensorType) and str(kind.element_type) in NARROW
 
 
@@ -126,15 +126,15 @@ def _uses(value: Any) -> Sequence[tuple[Any, int]]:
 
 
 def printed(function: Any, observers: frozenset[str]) -> list[Any]:
-    """Return the tensors that a function prints, once each."""
+    """Return the distinct tensors that a function prints."""
     found: list[Any] = []
     for view in function.regions[0].blocks[0].operations:
         operation = view.operation
         if operation.name == "func.call" and operation.attributes["callee"].value in observers:
             found += map(_uncast, operation.operands)
         elif operation.name == "vector.print":
-            found += (tensor for one in operation.operands for tensor in _behind(one))
-    return list(dict.fromkeys(one for one in found if isinstance(one.type, ir.RankedTensorType)))
+            found += (tensor for operand in operation.operands for tensor in _behind(operand))
+    return list(dict.fromkeys(value for value in found if isinstance(value.type, ir.RankedTensorType)))
 
 
 def _uncast(value: Any) -> Any:
@@ -159,7 +159,7 @@ def _is_block(owner: Any) -> bool:
 
 
 def return_values(function: Any, values: Sequence[Any]) -> None:
-    """Have a function return these values instead, in place."""
+    """Change a function to return the given values, in place."""
     block = function.regions[0].blocks[0]
     ends = block.operations[len(block.operations) - 1].operation
     with ir.InsertionPoint(ends):

@@ -1,4 +1,4 @@
-"""From modules of users and of torch-mlir to programs; imports torch_mlir, so it runs in child processes.
+"""Conversion of modules of users and of torch-mlir to programs. Imported in a child only.
 
 A program is a module with one function, `main`, on tensors of fixed shapes. Assertions are dropped, and large
 constants become arguments: a program is scheduled for its shapes, not for its weights.
@@ -30,7 +30,7 @@ from irgym.envs.linalg.programs.operators import MAX_ELEMENTS
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, NARROW
 
 DIALECTS = frozenset({"linalg", "tensor", "arith", "math", "scf"})
-"""What a program may consist of, apart from its return."""
+"""Dialects of a program's operations, apart from its return."""
 
 _NONE: Mapping[str, int] = {}
 
@@ -40,12 +40,12 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
 
     Args:
         text: MLIR as text.
-        name: What errors call it.
-        function: See `entry_of`, and so are `sizes`.
-        sizes: Sizes that the function leaves open.
+        name: Name of the program in errors.
+        function: Name of the function; see `entry_of`.
+        sizes: Values of dynamic sizes; see `entry_of`.
 
     Raises:
-        ProgramError: It does not parse, or it is no program; the message says what to change.
+        ProgramError: It does not parse, or is not a program; the message says what to change.
     """
     try:
         with mlir():
@@ -62,18 +62,18 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
 def program_of_torch(
     text: str, name: str, tables: Mapping[int, NDArray[Any]]
 ) -> tuple[str, dict[int, NDArray[Any]]]:
-    """Return a module in torch-mlir's dialect as a program, its large constants arguments.
+    """Return a module in torch-mlir's dialect as a program, with large constants as arguments.
 
     Args:
-        text: What torch-mlir's importer wrote.
-        name: What errors call it.
-        tables: Arguments that become constants: their places and values.
+        text: Output of torch-mlir's importer.
+        name: Name of the program in errors.
+        tables: Values of arguments that become constants, by place.
 
     Returns:
-        The program; the values of the arguments that were constants, by their places.
+        The program; the values of the arguments that were constants, by place.
 
     Raises:
-        ProgramError: torch-mlir cannot lower it, or the result is no program.
+        ProgramError: torch-mlir cannot lower the module, or the result is not a program.
     """
     try:
         with mlir():
@@ -86,14 +86,14 @@ def program_of_torch(
             values = _finish(module, name)
             return str(module), values
     except CompileError as error:
-        # Such as: failed to legalize operation 'torch.operator' ... : "torch.aten.fft_rfft"
+        # For example: failed to legalize operation 'torch.operator' ... : "torch.aten.fft_rfft"
         found = re.findall(r"torch\.(?:aten|prims?|operator)\.\w+(?:\.\w+)?", str(error))
         problem = f"cannot lower {listed(found)}" if found else f"refuses it ({error})"
         raise ProgramError(f"{name}: torch-mlir {problem}: write it with other operations") from error
 
 
 def _finish(module: Any, name: str) -> dict[int, NDArray[Any]]:
-    """Clean and check a module in place; return the values of the arguments that were constants."""
+    """Clean and check a module in place; return the values of arguments that were constants, by place."""
     clean(module)
     function = _only_function(module, name)
     _check_signature(function, name)
@@ -104,12 +104,12 @@ def _finish(module: Any, name: str) -> dict[int, NDArray[Any]]:
 
 
 def _only_function(module: Any, name: str) -> Any:
-    functions = [one for one in module.body.operations if one.operation.name == "func.func"]
-    public = [one for one in functions if not one.is_external and is_public(one)]
+    functions = [operation for operation in module.body.operations if operation.operation.name == "func.func"]
+    public = [function for function in functions if not function.is_external and is_public(function)]
     if len(public) != 1:
-        found = listed([f"@{one.name.value}" for one in public]) if public else "none"
+        found = listed([f"@{function.name.value}" for function in public]) if public else "none"
         raise ProgramError(f"{name} must have one public function with a body, but has {found}")
-    others = [one.operation.name for one in module.body.operations if one not in public]
+    others = [operation.operation.name for operation in module.body.operations if operation not in public]
     if others:
         raise ProgramError(
             f"{name} has more than its function @{public[0].name.value} ({listed(others)}): "
@@ -121,11 +121,11 @@ def _only_function(module: Any, name: str) -> Any:
 def _check_signature(function: Any, name: str) -> None:
     signature = function.type
     for role, types in (("argument", signature.inputs), ("result", signature.results)):
-        for place, one in enumerate(types):
-            _check_type(one, f"{name}: {role} {place}")
-            if not isinstance(one, ir.RankedTensorType):
+        for place, kind in enumerate(types):
+            _check_type(kind, f"{name}: {role} {place}")
+            if not isinstance(kind, ir.RankedTensorType):
                 raise ProgramError(
-                    f"{name}: {role} {place} is {one}: only tensors of fixed shapes can be passed"
+                    f"{name}: {role} {place} is {kind}: only tensors of fixed shapes can be passed"
                 )
     if not signature.results:
         raise ProgramError(f"{name} returns nothing: return tensors")
@@ -148,16 +148,16 @@ def _check_body(function: Any, name: str) -> None:
         raise ProgramError(f"{name} has no linalg operation: there is nothing to schedule")
 
 
-def _check_type(one: Any, what: str) -> None:
-    """Refuse buffers, dynamic shapes, huge tensors and elements of other types."""
-    if isinstance(one, ir.MemRefType | ir.UnrankedMemRefType):
-        raise ProgramError(f"{what} is {one}: give the program on tensors, before bufferisation")
-    if not isinstance(one, ir.ShapedType):
+def _check_type(kind: Any, what: str) -> None:
+    """Refuse buffers, dynamic shapes, huge tensors and unsupported element types."""
+    if isinstance(kind, ir.MemRefType | ir.UnrankedMemRefType):
+        raise ProgramError(f"{what} is {kind}: give the program on tensors, before bufferisation")
+    if not isinstance(kind, ir.ShapedType):
         return
-    if not isinstance(one, ir.RankedTensorType) or not one.has_static_shape:
-        raise ProgramError(f"{what} has a dynamic shape ({one}): fix every size")
-    if prod(one.shape) > MAX_ELEMENTS:
-        raise ProgramError(f"{what} is {one}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
-    element = str(one.element_type)
+    if not isinstance(kind, ir.RankedTensorType) or not kind.has_static_shape:
+        raise ProgramError(f"{what} has a dynamic shape ({kind}): fix every size")
+    if prod(kind.shape) > MAX_ELEMENTS:
+        raise ProgramError(f"{what} is {kind}, of more than {MAX_ELEMENTS} elements: choose smaller sizes")
+    element = str(kind.element_type)
     if element not in ELEMENTS and element not in NARROW:
-        raise ProgramError(f"{what} is {one}: convert it to float32 or float64")
+        raise ProgramError(f"{what} is {kind}: convert it to float32 or float64")

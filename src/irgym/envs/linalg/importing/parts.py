@@ -1,4 +1,4 @@
-"""The operations of a program as programs of their own; imports MLIR, so it runs in child processes."""
+"""Single operations of a program as separate programs. Imported in a child only."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -9,14 +9,14 @@ from irgym.envs.linalg.compiling.compiler import ENTRY, function_of, mlir, parse
 from irgym.envs.linalg.scheduling.script import MARK
 
 COPIED = frozenset({"arith.constant", "tensor.empty"})
-"""Operations without a number that are copied into each part that uses them, and so are those on scalars."""
+"""Unnumbered operations that are copied into each part that uses them, like those on scalars."""
 
 
 def parts_of(text: str, turns: Sequence[int]) -> list[str]:
-    """Return operations of a program, each as a program of its own.
+    """Return some operations of a program, each as a separate program.
 
-    Operations of one sort, on tensors of equal shapes, come to one and the same text. Those without a turn,
-    as fills, are copied into each part that uses them. What else a part reads becomes its argument.
+    Equal operations on tensors of equal shapes get the same text. Operations without a turn, such as fills,
+    are copied into each part that uses them. Other values that a part reads become its arguments.
 
     Args:
         text: The program, its operations numbered.
@@ -30,15 +30,15 @@ def parts_of(text: str, turns: Sequence[int]) -> list[str]:
 
 
 def _number(operation: Any) -> int | None:
-    """Return the number of an operation; None where it has none."""
+    """Return the number of an operation; None if it has none."""
     return ir.IntegerAttr(operation.attributes[MARK]).value if MARK in operation.attributes else None
 
 
 def _alone(operation: Any, turns: Sequence[int]) -> str:
-    """Return the module of an operation of the function, and what it takes along."""
+    """Return the module of an operation, with the operations that are copied with it."""
     taken = list(dict.fromkeys(_taken(operation, turns)))
-    made = {result for one in taken for result in one.results}
-    used = dict.fromkeys(value for one in taken for value in captured(one))
+    made = {result for member in taken for result in member.results}
+    used = dict.fromkeys(value for member in taken for value in captured(member))
     arguments = [value for value in used if value not in made]
     module = ir.Module.create()
     with ir.InsertionPoint(module.body):
@@ -46,11 +46,11 @@ def _alone(operation: Any, turns: Sequence[int]) -> str:
         block = func.FuncOp(ENTRY, types).add_entry_block()
     values = dict(zip(arguments, block.arguments, strict=True))
     with ir.InsertionPoint(block):
-        for one in taken:
-            copy = copied(one, values)
+        for member in taken:
+            copy = copied(member, values)
             if MARK in copy.attributes:
                 del copy.attributes[MARK]
-            values |= zip(one.results, copy.results, strict=True)
+            values |= zip(member.results, copy.results, strict=True)
         func.ReturnOp([values[result] for result in operation.results])
     return str(module)
 
@@ -60,7 +60,7 @@ def _is_scalar(value: Any) -> bool:
 
 
 def _taken(operation: Any, turns: Sequence[int]) -> Iterator[Any]:
-    """Yield an operation after all that is copied with it."""
+    """Yield the operations that are copied with an operation, then the operation."""
     for value in captured(operation):
         if isinstance(value.owner, ir.Block):
             continue

@@ -1,4 +1,4 @@
-"""From the text of a file to a module: files of several modules, older spellings, torch-mlir's dialects.
+"""Parsing of files, including several modules in a file, older spellings, and torch-mlir's dialects.
 
 Within `mlir`.
 """
@@ -19,13 +19,13 @@ FROM_TORCH = (
     "func.func(torch-match-quantized-custom-ops),torchdynamo-export-to-torch-backend-pipeline",
     "torch-backend-to-linalg-on-tensors-backend-pipeline",
 )
-"""What brings torch-mlir's dialect to linalg on tensors."""
+"""Passes that lower torch-mlir's dialect to linalg on tensors."""
 
 TM_TO_LOOPS = "func.func(tm-tensor-bufferize,tm-tensor-to-loops)"
-"""What brings torch-mlir's dialect of scans and sorts to loops over buffers; running it makes that known."""
+"""Passes that lower torch-mlir's dialect of scans and sorts to loops over buffers; they also register it."""
 
 _SPLIT = re.compile(r"^[ \t]*//[ \t]*-----.*$", re.MULTILINE)
-"""What stands between the modules of one file, as in MLIR's tests."""
+"""Separator of the modules in a file, as in MLIR's tests."""
 
 _FUNCTION = re.compile(r'\bfunc\.func\s+(?:(?:public|private|nested)\s+)?@(?:"([^"]+)"|([\w.$-]+))')
 
@@ -34,23 +34,23 @@ _SPELLINGS = (
     (re.compile(r"\blinalg\.init_tensor\s*\[[^\]]*\]"), "tensor.empty()"),
     (re.compile(r"\barith\.(max|min)f\b"), r"arith.\1imumf"),
 )
-"""Operations that MLIR has under another name now, with the syntax they had."""
+"""Operations that MLIR has renamed, in their old syntax, and their new spelling."""
 
 _CHECKS = re.compile(r"^[ \t]*check\.expect_\w+[^\n]*\n", re.MULTILINE)
-"""What tpp-mlir's runner compares results with."""
+"""Operations of tpp-mlir's runner that check results."""
 
 _EXPANDED = re.compile(
     r"(tensor\.expand_shape\s+%[\w#.]+\s*\[[\[\]\d\s,]*\])"
     r"(\s*(?:\{[^}]*\}\s*)?:\s*tensor<[^>]*>\s*into\s*tensor<)((?:\d+x)*)(?=[a-z])"
 )
-"""A reshape as it was written before it named the new shape."""
+"""A reshape in the old syntax, without the new shape."""
 
 _SCHEDULE = re.compile(
     r"^[ \t]*(?:transform\.(?:named_)?sequence\b"
     r"|module\b[^{\n]*attributes\s*\{\s*transform\.with_named_sequence\s*\})[^{\n]*(?:\n[^{\n]*)?\{",
     re.MULTILINE,
 )
-"""Where a transform script begins."""
+"""Start of a transform script."""
 
 
 def read(text: str, name: str, wanted: str) -> Any:
@@ -58,11 +58,11 @@ def read(text: str, name: str, wanted: str) -> Any:
 
     Args:
         text: MLIR as text, one module or several with lines of `// -----` between them.
-        name: What errors call it.
-        wanted: Name of the function that is to be the program; empty for the only one.
+        name: Name of the file in errors.
+        wanted: Name of the function that becomes the program; empty for the only one.
 
     Raises:
-        ProgramError: It is no MLIR that this version reads; the message names the line.
+        ProgramError: This version of MLIR cannot read it; the message names the line.
     """
     begun, part = _part(text, wanted)
     if re.search(r"\b(torch|torch_c)\.", part):
@@ -76,33 +76,33 @@ def read(text: str, name: str, wanted: str) -> Any:
         if module is None:
             raise _refusal(error, part, name, begun) from error
     module = _program(module)
-    if any(one.name.startswith(("torch.", "torch_c.")) for one in operations(module)):
+    if any(operation.name.startswith(("torch.", "torch_c.")) for operation in operations(module)):
         for passes in FROM_TORCH:
             run_passes(module, passes)
     return module
 
 
 def _program(module: Any) -> Any:
-    """Return a module without transform scripts; one that has nothing but another module is that one."""
+    """Return a module without transform scripts; for a module around a single module, the inner one."""
     for operation in [view.operation for view in module.body.operations]:
         if operation.name.startswith("transform.") or "transform.with_named_sequence" in operation.attributes:
             operation.erase()
-    own = [view.operation for view in module.body.operations]
-    if len(own) == 1 and own[0].name == "builtin.module":
-        return _program(parse(str(own[0])))
+    left = [view.operation for view in module.body.operations]
+    if len(left) == 1 and left[0].name == "builtin.module":
+        return _program(parse(str(left[0])))
     return module
 
 
 def _part(text: str, wanted: str) -> tuple[int, str]:
-    """Return the module of a file that has a function, and the number of lines before it."""
+    """Return the number of lines before the module with the wanted function, and the module's text."""
     ends = [found.span() for found in _SPLIT.finditer(text)]
     begins = [0, *(end for _, end in ends)]
     parts = [
         (text.count("\n", 0, begin), text[begin:end])
         for begin, end in zip(begins, [*(begin for begin, _ in ends), len(text)], strict=True)
     ]
-    having = [one for one in parts if wanted in _names(one[1])] if wanted else []
-    others = [one for one in parts if _names(one[1])]
+    having = [part for part in parts if wanted in _names(part[1])] if wanted else []
+    others = [part for part in parts if _names(part[1])]
     if having:
         return having[0]
     return others[0] if len(others) == 1 else (0, _SPLIT.sub("", text))
@@ -114,7 +114,7 @@ def _names(text: str) -> list[str]:
 
 
 def _in_older_spelling(text: str) -> Any | None:
-    """Parse what older versions of MLIR wrote, without its transform scripts; None where that fails."""
+    """Parse the syntax of older versions of MLIR, without transform scripts; None where that fails."""
     text = _CHECKS.sub("", _without_schedules(text))
     for spelling, now in _SPELLINGS:
         text = spelling.sub(now, text)
@@ -142,7 +142,7 @@ def _without_schedules(text: str) -> str:
 
 
 def _end_of_braces(text: str, place: int) -> int:
-    """Return where the brace closes that was opened before a place."""
+    """Return the end of the block in braces that was opened just before a place."""
     depth = 1
     for found in _tokens(text, place):
         depth += {"{": 1, "}": -1}.get(found[0], 0)
@@ -152,12 +152,12 @@ def _end_of_braces(text: str, place: int) -> int:
 
 
 def _tokens(text: str, place: int) -> Iterator[re.Match[str]]:
-    """Yield braces, and the strings and comments in which braces do not count."""
+    """Yield braces, and strings and comments, whose braces do not count."""
     return re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*|[{}]').finditer(text, place)
 
 
 def _refusal(error: Any, text: str, name: str, begun: int) -> ProgramError:
-    """Return what is said of a text that MLIR does not read."""
+    """Return the error for a text that MLIR does not read."""
     first = error.error_diagnostics[0] if error.error_diagnostics else error
     said = " ".join(str(first.message).split())
     place = re.search(r":(\d+):\d+", str(getattr(first, "location", "")))

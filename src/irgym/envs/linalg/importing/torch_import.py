@@ -1,10 +1,10 @@
-"""From torch modules to torch-mlir's dialect, in the process that has the module; imports torch.
+"""Conversion of torch modules to torch-mlir's dialect, in the process that has the module; imports torch.
 
-Weights become leading arguments, so that the text stays small: that is also why torch-mlir's own entry point,
-which writes them into the text, is not used.
+Weights become leading arguments, which keeps the text small; torch-mlir's entry point would write them into
+the text.
 """
 
-# torch leaves parts of its own types open.
+# Some of torch's types are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import json
@@ -28,7 +28,7 @@ from irgym.envs.linalg.importing.modules import program_of_torch
 from irgym.envs.linalg.importing.reading import torch_dialect
 from irgym.envs.linalg.programs.networks import build
 from irgym.envs.linalg.programs.uris import WEIGHTS, Network, parse_uri
-from irgym.measure.torch_modules import Flat, without_caches
+from irgym.measure.callables.torch_modules import Flat, without_caches
 
 FxImporter: Any = import_module("torch_mlir.extras.fx_importer").FxImporter
 get_decomposition_table: Any = import_module("torch_mlir.extras.fx_decomp_util").get_decomposition_table
@@ -36,7 +36,7 @@ get_decomposition_table: Any = import_module("torch_mlir.extras.fx_decomp_util")
 ELEMENTS = (torch.float32, torch.float64, torch.bool, torch.int8, torch.int32, torch.int64)
 """Types of elements that a program may have."""
 
-# What tracing and importing raise; anything else is an error in the module's own code.
+# Errors of tracing and importing; any other error comes from the module's code.
 _REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError)
 
 
@@ -45,11 +45,11 @@ class Imported:
     """A module in torch-mlir's dialect.
 
     Attributes:
-        text: One function, `main`.
+        text: A module with one function, `main`.
         weights: Values of its leading arguments, apart from those in `tables`.
-        tables: Places among the leading arguments, and values, of whole numbers: they must stay as they are.
-        exported: What torch.export made of it.
-        names: Names of the weights in that.
+        tables: Values of the integers among the leading arguments, by place; they must stay constant.
+        exported: The program exported by torch.export.
+        names: Names of the weights in the exported program.
     """
 
     text: str
@@ -59,10 +59,9 @@ class Imported:
     names: tuple[str, ...]
 
     def saved(self) -> bytes:
-        """Return torch's program as a file of torch.export, with the names of the weights in it.
+        """Return the exported program as a file of torch.export, with the names of the weights.
 
-        It is empty where torch cannot save it. Then there is nothing to time results against, which is said
-        when that is asked for.
+        It is empty where torch cannot save it; then the module has no torch baseline.
         """
         file = BytesIO()
         try:
@@ -73,19 +72,19 @@ class Imported:
 
 
 def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
-    """Trace a module with torch.export and bring it into torch-mlir's dialect.
+    """Trace a module with torch.export and import it into torch-mlir's dialect.
 
     Args:
-        module: In evaluation mode.
-        arguments: Example inputs, tensors; only shapes and types of elements matter.
+        module: A module in evaluation mode.
+        arguments: Example inputs, tensors; only shapes and element types matter.
 
     Raises:
-        ProgramError: torch cannot export it, or it has dynamic shapes, elements of a type that no program
-            has, random numbers, or results that are no tensors.
+        ProgramError: torch cannot export it, or it has dynamic shapes, unsupported element types, random
+            numbers, or results other than tensors.
     """
     name = type(module).__name__
     with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
-        # torch and torch-mlir warn of their own deprecated calls.
+        # torch and torch-mlir warn of deprecated calls in their code.
         warnings.simplefilter("ignore")
         try:
             exported = torch.export.export(Flat(module), arguments, strict=False)
@@ -106,7 +105,7 @@ def trace(module: nn.Module, arguments: tuple[Any, ...]) -> Imported:
 
 
 def network_program(uri: str) -> str:
-    """Return the MLIR of a network's program, its weights arguments.
+    """Return the MLIR of a network's program, with weights as arguments.
 
     Raises:
         ProgramError: The URI is malformed, or the network cannot be imported.
@@ -120,12 +119,12 @@ def network_program(uri: str) -> str:
 
 
 def _check_values(exported: ExportedProgram, name: str) -> None:
-    """Refuse values that no program has."""
+    """Refuse values that programs cannot have."""
     for node in exported.graph.nodes:
         value = node.meta.get("val")
-        for one in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(one, Tensor):
-                _check_tensor(one, name, node.name)
+        for leaf in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(leaf, Tensor):
+                _check_tensor(leaf, name, node.name)
             elif node.op == "placeholder":
                 raise ProgramError(f"{name}: the argument {node.name} is no tensor: pass tensors only")
 
@@ -145,7 +144,8 @@ def _check_tensor(value: Tensor, name: str, place: str) -> None:
 def _check_random(lowered: ExportedProgram, name: str) -> None:
     """Refuse random numbers.
 
-    Before decomposition, attention, recurrent layers and dropout bear the tag too, even where they draw none.
+    It is called after decomposition: before, attention, recurrent layers and dropout carry the tag even where
+    they draw no random numbers.
     """
     for node in lowered.graph.nodes:
         if torch.Tag.nondeterministic_seeded in getattr(node.target, "tags", ()):
@@ -160,14 +160,14 @@ def _check_results(lowered: ExportedProgram, name: str) -> None:
         )
     results = lowered.graph.output_node().args[0]
     assert isinstance(results, tuple | list)
-    if not results or any(not isinstance(one, torch.fx.Node) for one in results):
+    if not results or any(not isinstance(result, torch.fx.Node) for result in results):
         raise ProgramError(f"{name} returns something other than tensors: wrap it in a module that does not")
 
 
 def _state(
     exported: ExportedProgram, name: str
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...], dict[int, NDArray[Any]]]:
-    """Return weights, their names, and tables; drop the arguments of those that are not used."""
+    """Return weights, their names, and tables; drop the arguments of unused ones."""
     values = {**exported.state_dict, **exported.constants}
     targets = {spec.arg.name: spec.target for spec in exported.graph_signature.input_specs}
     weights: list[Tensor] = []
@@ -224,7 +224,7 @@ def _batch_norm(
 
 
 def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
-    """Return running sums, in as many steps as the length has bits: each adds what stands before, so far."""
+    """Return running sums in log2(length) steps, each of which adds the sums so far at a doubled distance."""
     if x.dtype == torch.bool or (dtype is None and not x.dtype.is_floating_point):
         x = x.to(torch.int64)
     x = x if dtype is None else x.to(dtype)
@@ -240,7 +240,7 @@ def _cumsum(x: Tensor, dim: int, *, dtype: torch.dtype | None = None) -> Tensor:
 
 
 def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
-    """Return elements shifted in a circle, by slices of known sizes."""
+    """Return elements shifted cyclically, by slices of static sizes."""
     if not dims:
         return _roll(x.reshape(-1), shifts, (0,)).reshape(x.shape)
     for shift, dim in zip(shifts, dims, strict=True):
@@ -251,8 +251,8 @@ def _roll(x: Tensor, shifts: Sequence[int], dims: Sequence[int] = ()) -> Tensor:
     return x
 
 
-# torch-mlir has running sums in a dialect of its own, and makes slices of unknown sizes of rolls. Unlike
-# torch it computes variances in float64, and batch norms in four passes over the data.
+# torch-mlir lowers running sums to a special dialect, and rolls to slices of dynamic sizes. Unlike torch, it
+# computes variances in float64, and batch norms in four passes over the data.
 _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
     torch.ops.aten._native_batch_norm_legit_no_training.default: _batch_norm,
     torch.ops.aten.var_mean.correction: _var_mean,
@@ -264,7 +264,7 @@ _DECOMPOSITIONS: dict[Any, Callable[..., Any]] = {
 
 
 def _written(exported: ExportedProgram) -> str:
-    """Return the graph as text, every placeholder an argument."""
+    """Return the graph as text, with every placeholder as an argument."""
     context = ir.Context()
     torch_dialect.register_dialect(context)
     importer = FxImporter(context=context)

@@ -1,1 +1,1 @@
-"""What policies, Gymnasium environments and cost models see of a scheduled program."""
+"""Observations of a scheduled program for policies and Gymnasium, and features for cost models."""

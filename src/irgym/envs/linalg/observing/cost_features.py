@@ -1,7 +1,8 @@
-"""What a learned cost model sees of a scheduled program: figures that the time depends on, from bounds alone.
+"""Features of a scheduled program for a learned cost model, computed from loop bounds and accesses.
 
 As in Ansor (arXiv 2006.06762): arithmetic, the innermost loops and how they move along the tensors, vectors,
-memory touched by tiles at each level. Logarithms to base 2, divided by 8: all figures are of the order of 1.
+and the memory that tiles touch at each level. Logarithms are to base 2, divided by 8, so that all features
+are of the order of 1.
 """
 
 import math
@@ -15,13 +16,13 @@ from irgym.envs.linalg.scheduling.operations import Access, Operation, Operation
 from irgym.envs.linalg.scheduling.transformations import TILES, Scheduled, as_matmul
 
 HEAVIEST = 2
-"""Operations that are described one by one, those with most work; beside them, all in the mean."""
+"""Number of operations with individual features, those with the most work; the others count in the mean."""
 
 INNER = 3
-"""Loops described within the innermost tile, from the inside, and as many around it."""
+"""Number of loops described inside the innermost tile, from the inside, and of those around it."""
 
 PAGE = 1024
-"""Elements of float32 in 4 KiB, after which addresses fall into the same sets of a first-level cache."""
+"""float32 elements in 4 KiB, the stride at which addresses map to the same set of a first-level cache."""
 
 KINDS = tuple(OperationKind)
 
@@ -29,13 +30,14 @@ _LOOP = 5
 _OPERATION = 25 + 2 * INNER * _LOOP
 
 COST_FEATURES = 3 + (1 + HEAVIEST) * _OPERATION
-"""Number of figures."""
+"""Number of features."""
 
 
 def cost_features(program: Program, states: Sequence[Scheduled]) -> NDArray[np.float64]:
-    """Return the figures of a scheduled program, shape [COST_FEATURES].
+    """Return the features of a scheduled program, shape [COST_FEATURES].
 
-    Number of operations, work, memory; the mean of all operations weighted by their work; the heaviest.
+    They are the number of operations, work and memory; the mean over all operations, weighted by work; and
+    the features of the `HEAVIEST` operations.
     """
     work = np.array([_work(operation) for operation in program.operations], dtype=np.float64)
     rows = np.array(
@@ -50,7 +52,7 @@ def cost_features(program: Program, states: Sequence[Scheduled]) -> NDArray[np.f
 
 
 def _work(operation: Operation) -> int:
-    """Return the arithmetic of an operation, and as much for each point that it only copies."""
+    """Return the arithmetic operations of an operation; a copied point counts as one."""
     return operation.points * max(1, sum(operation.arithmetic))
 
 
@@ -59,14 +61,14 @@ def _log(number: float) -> float:
 
 
 def _bytes(operation: Operation) -> int:
-    """Return how much memory the loops of an operation touch, in bytes of its result's elements."""
+    """Return the bytes that the loops of an operation touch, at the size of its result's elements."""
     return operation.element_bytes * sum(
         math.prod(access.extents(operation.bounds)) for access in operation.accesses
     )
 
 
 def _described(original: Operation, state: Scheduled) -> list[float]:
-    """Return the figures of one operation, shape [_OPERATION]."""
+    """Return the features of one operation, shape [_OPERATION]."""
     tile = state.operation
     levels, copied = _levels(original, state)
     reduced = [bound for bound, parallel in zip(tile.bounds, tile.parallel, strict=True) if not parallel]
@@ -108,10 +110,11 @@ def _described(original: Operation, state: Scheduled) -> list[float]:
 
 
 def _levels(original: Operation, state: Scheduled) -> tuple[list[Operation], list[float]]:
-    """Return an operation as a whole and within each of its tiles, and the size of what is packed.
+    """Return an operation as a whole and within each of its tiles, and the sizes of its packed operands.
 
-    All levels have the loops in today's order. The last one is the operation as it is now, which for one that
-    was fused is what its consumer wants. Sizes are those of the copies of two inputs, 0 for none.
+    All levels have the loops in their current order. The last level is the operation as it is now: for a
+    fused operation, the part that its consumer needs. The sizes are those of the packed copies of two
+    operands, 0 for none.
     """
     levels, copied = [original], [0.0, 0.0]
     for step in state.steps:
@@ -129,19 +132,23 @@ def _levels(original: Operation, state: Scheduled) -> tuple[list[Operation], lis
 
 
 def _lanes(state: Scheduled) -> int:
-    """Return the extent of the tile along the result's last dimension, or along the one of its vectors."""
+    """Return the extent of the tile along the dimension of its vectors, or along the result's last one."""
     forms = state.operation.store.forms
     place = state.steps[-1].numbers[0] if state.vectorised else 0
     if place >= len(forms):
         return 1
     form = forms[-1 - place]
-    return max((bound for bound, one in zip(state.operation.bounds, form, strict=True) if one), default=1)
+    return max(
+        (bound for bound, coefficient in zip(state.operation.bounds, form, strict=True) if coefficient),
+        default=1,
+    )
 
 
 def alignments(operation: Operation) -> list[float]:
-    """Return the greatest power of two, up to `PAGE`, that divides the rows of two loads and the store.
+    """Return the logarithm of the greatest power of two, up to `PAGE`, that divides each row's length.
 
-    Rows that are whole pages long evict each other, however few of them are in use.
+    The rows are those of two loads and the store. Rows of whole pages evict each other, however few of them
+    are in use.
     """
 
     def figure(access: Access) -> float:
@@ -152,13 +159,13 @@ def alignments(operation: Operation) -> list[float]:
 
 
 def _of_accesses(operation: Operation, figure: Callable[[Access], float]) -> list[float]:
-    """Return a figure of two loads and the store, shape [3]; 0 of a load that is not there."""
+    """Return a feature of two loads and the store, shape [3]; 0 for a missing load."""
     figures = [figure(access) for access in (*operation.loads[:2], operation.store)]
     return [*figures[:-1], *[0.0] * (3 - len(figures)), figures[-1]]
 
 
 def _loops(operation: Operation, loops: Sequence[int], extents: Sequence[float]) -> list[float]:
-    """Return extent, kind and strides of the last of some loops, from the inside, shape [INNER * _LOOP]."""
+    """Return extent, kind and strides of the innermost of some loops, shape [INNER * _LOOP]."""
     figures: list[float] = []
     for loop in list(reversed(loops))[:INNER]:
         strides = _of_accesses(operation, partial(_stride, loop=loop))
@@ -167,7 +174,7 @@ def _loops(operation: Operation, loops: Sequence[int], extents: Sequence[float])
 
 
 def _stride(access: Access, loop: int) -> float:
-    """Return how a loop moves along a tensor: 0 not at all, 1 element by element, 2 in strides."""
+    """Return how a loop moves along a tensor: 0 not at all, 1 contiguously, 2 with a stride."""
     moved = [form[loop] for form in access.forms]
     if not any(moved):
         return 0.0

@@ -1,7 +1,7 @@
-"""The observation of irgym's own policies: the operation at hand, its user and its producer, as they are now.
+"""The observation of policies: the current operation, its user and its producer, as scheduled so far.
 
-MLIR RL describes the original operations (arXiv 2409.11068); here bounds and accesses are those of the
-innermost tile, so that a policy sees what its actions did.
+MLIR RL describes the original operations (arXiv 2409.11068). Here bounds and accesses are those of the
+innermost tile, so that a policy sees the effects of its actions.
 """
 
 import math
@@ -16,7 +16,7 @@ from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 
 LOADS = 3
-"""Loads of an operation that are described; the others are left out."""
+"""Number of loads of an operation that are described; further loads are left out."""
 
 KINDS = tuple(OperationKind)
 
@@ -24,19 +24,22 @@ FEATURES = 1 + len(KINDS) + 7 * LOOPS + (LOADS + 1) * (2 * LOOPS + 1) + 5 + 9
 """Length of the description of an operation."""
 
 OPERATIONS = 3
-"""Operations described: the one at hand, its user, its producer."""
+"""Number of operations described: the current one, its user, its producer."""
 
 
 def features(task: Transitions, state: LinalgState) -> NDArray[np.float32]:
-    """Return the descriptions of the operation at hand, its user and its producer, shape [3, FEATURES].
+    """Return the descriptions of the current operation, its user and its producer, shape [3, FEATURES].
 
-    A row of zeros stands for an operation that is not there. Of several producers that one is shown which
-    does most arithmetic. For each operation: whether it is there, its kind; for each loop whether it is
-    there, the logarithm of its bound, whether it is parallel, how much of it the last tile left, when an
-    interchange under way placed it, and how well its bound divides: by powers of two up to 64, and by the
-    greatest tile size up to 16; for each of three loads and the store, whether it is there (2 where it is
-    packed) and, for each loop, whether it moves along the tensor and whether along its last dimension;
-    arithmetic; sizes; history.
+    A row of zeros stands for a missing operation. Of several producers, the one with the most arithmetic is
+    described. The columns of an operation are:
+
+    - whether it exists, and its kind;
+    - for each loop: whether it exists, the logarithm of its bound, whether it is parallel, the share of it
+      that the last tile left, its place in an unfinished interchange, the greatest power of two up to 64 and
+      the greatest tile size up to 16 that divide its bound;
+    - for each of three loads and the store: whether it exists (2 if packed), and for each loop whether it
+      moves along the tensor, and whether it moves along the tensor's last dimension;
+    - arithmetic, sizes, and history.
     """
     rows = np.zeros((OPERATIONS, FEATURES), dtype=np.float32)
     if task.terminal(state):

@@ -1,4 +1,4 @@
-"""What policies see of a schedule, and what Gymnasium shows."""
+"""Observations of a state, for policies and Gymnasium."""
 
 from irgym.core.observation import array_view, views_of
 from irgym.core.target_observation import TARGET_VIEW
@@ -6,7 +6,7 @@ from irgym.envs.linalg.observing.features import FEATURES, OPERATIONS, features
 
 _FEATURES = array_view(
     "features",
-    "the operation at hand, its user and its producer, as they are now",
+    "the current operation, its user and its producer, as scheduled so far",
     (OPERATIONS, FEATURES),
     features,
 )

@@ -1,1 +1,1 @@
-"""Which programs there are: operators, chains, networks and files, and their URIs."""
+"""Programs and their URIs: operators, chains, networks, files, and data sets of them."""

@@ -1,8 +1,8 @@
 """Data sets of programs, each with a fixed split into training and test programs.
 
-`operators`, the default, has the mix that MLIR RL trains and tests on (arXiv 2409.11068): single operators
-with sizes as networks have them, contractions of lattice QCD, and chains of operators in training; operators,
-contractions and whole networks in the test. The sizes are drawn here, from a fixed seed.
+`operators`, the default, has the mix of MLIR RL (arXiv 2409.11068). Its training programs are single
+operators with sizes from networks, contractions of lattice QCD, and chains of operators; its test programs
+are operators, contractions and whole networks. The sizes are drawn from a fixed seed.
 """
 
 import math
@@ -14,7 +14,7 @@ from irgym.core.environment import Dataset, dataset_of
 from irgym.envs.linalg.programs.uris import parse_uri
 
 DEFAULT = "operators"
-"""The data set to train on and to compare with."""
+"""Name of the default data set."""
 
 _SHARES = {
     "conv2d": 278,
@@ -26,10 +26,10 @@ _SHARES = {
     "lattice": 79,
     "sequence": 50,
 }
-"""Of 1,300 programs, how many are of each family; the first five counts are MLIR RL's."""
+"""Number of programs of each family among 1,300; the first five are MLIR RL's numbers."""
 
 MIX = {family: 2 * count for family, count in _SHARES.items()}
-"""Training programs of each family."""
+"""Number of training programs of each family."""
 
 POINTS = (1 << 12, 1 << 27)
 """Least and greatest number of points of the loop nest of a training program."""
@@ -158,7 +158,7 @@ _DRAWS: dict[str, Callable[[random.Random], tuple[str, int]]] = {
 
 
 def _drawn(family: str, count: int, taken: set[str]) -> Iterator[str]:
-    """Yield different programs of a family; their sizes are new whatever the stride, and none is taken."""
+    """Yield distinct programs of a family, whose sizes are not in `taken`; the stride does not count."""
     rng = random.Random(f"{family} {_SEED}")
     while count:
         text, points = _DRAWS[family](rng)
@@ -194,4 +194,4 @@ DATASETS: dict[str, Callable[[], Dataset]] = {DEFAULT: _operators, "tiny": _tiny
 """The data sets, the default first."""
 
 dataset = partial(dataset_of, DATASETS)
-"""Returns a data set by its name."""
+"""Return a data set by its name."""

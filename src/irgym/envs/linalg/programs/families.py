@@ -1,4 +1,4 @@
-"""The families of programs that URIs name: their sizes and options."""
+"""Families of programs that URIs name, with their sizes and options."""
 
 from irgym.core.uri import Family, Option
 
@@ -18,7 +18,7 @@ OPERATORS = (
     ),
     Family(
         "depthwise_conv2d",
-        "convolution of each channel by its own filter, NCHW by CHW, on an image that is already padded",
+        "convolution of each channel by one filter, NCHW by CHW, on an image that is already padded",
         (_STRIDE,),
         sizes=("N", "C", "H", "W", "KH", "KW"),
     ),
@@ -36,7 +36,7 @@ OPERATORS = (
         least=0,
     ),
 )
-"""Operators: their text is written here."""
+"""Operators; their MLIR is written by irgym."""
 
 NETWORKS = (
     Family("resnet18", "ResNet-18 (He et al., arXiv 1512.03385)", options=_IMAGES),
@@ -54,7 +54,7 @@ NETWORKS = (
         multiples=(("width", "heads", 1),),
     ),
 )
-"""Networks: torch builds them, torch-mlir brings them to linalg."""
+"""Networks, built by torch and lowered to linalg by torch-mlir."""
 
 FAMILIES = {family.name: family for family in (*OPERATORS, *NETWORKS)}
 """Every family by its name."""

@@ -1,4 +1,4 @@
-"""The text of one MLIR function on float32 tensors, written operation by operation."""
+"""Text of an MLIR function on float32 tensors, built operation by operation."""
 
 import math
 from collections.abc import Sequence
@@ -43,7 +43,7 @@ def scalar(operation: str, *operands: str) -> Scalar:
 
 
 class FunctionText:
-    """A function `main` under construction: operations are appended, then `text` closes it.
+    """Builder of a function `main`: operations are appended, and `text` returns the module.
 
     Attributes:
         largest: Elements of its largest tensor.
@@ -87,8 +87,8 @@ class FunctionText:
 
         Args:
             operation: Its name: `linalg.matmul`.
-            inputs: What it reads.
-            into: What it writes to, or accumulates into.
+            inputs: Tensors that it reads.
+            into: Tensor that it writes to or accumulates into.
             attributes: Its attributes as text, in braces.
         """
         tensor = self._fresh(into.shape)
@@ -102,9 +102,9 @@ class FunctionText:
         Args:
             subscripts: The accesses as einsum writes them: `mk,kn->mn`. The loops of the output come first,
                 then the reductions, in the order in which the inputs name them.
-            inputs: What it reads.
-            into: What it writes to, or accumulates into.
-            body: Its operations; the result of the last is the new element.
+            inputs: Tensors that it reads.
+            into: Tensor that it writes to or accumulates into.
+            body: Operations of its body; the result of the last one is the new element.
         """
         reads, _, writes = subscripts.partition("->")
         loops = list(dict.fromkeys(writes + reads.replace(",", "")))
@@ -116,7 +116,7 @@ class FunctionText:
             f"{tensor.name} = linalg.generic {{indexing_maps = [{maps}], iterator_types = [{iterators}]}}",
             f"    {_operands(inputs, into)} {{",
             f"^bb0({elements}):",
-            *(f"  %v{n} = {one.operation} {', '.join(one.operands)} : f32" for n, one in enumerate(body)),
+            *(f"  %v{n} = {step.operation} {', '.join(step.operands)} : f32" for n, step in enumerate(body)),
             f"  linalg.yield %v{len(body) - 1} : f32",
             f"}} -> {tensor.type}",
         ]

@@ -1,4 +1,4 @@
-"""Random contractions shaped like those of lattice QCD: many short loops, several of them summed over.
+"""Random contractions shaped like those of lattice QCD: many short loops, several of them reductions.
 
 Correlation functions multiply propagators, which have 3 colours, 4 spins and a few longer dimensions
 (sites, eigenvectors), and sum over most of them (arXiv 2409.11068 trains on such loops). Complex numbers are
@@ -26,7 +26,7 @@ class Contraction:
     """A product of tensors, summed over the indices that the result lacks.
 
     Attributes:
-        subscripts: As einsum writes them: `abc,bd,cd->a`.
+        subscripts: In einsum's notation: `abc,bd,cd->a`.
         extents: Pairs of an index and its size, the indices of the result first.
     """
 
@@ -54,7 +54,7 @@ class Contraction:
 
 
 def lattice(seed: int) -> Contraction:
-    """Return the contraction of a seed: 2 to 4 inputs, 6 to 12 loops, 2 to 5 of them summed over."""
+    """Return the contraction of a seed: 2 to 4 inputs, 6 to 12 loops, 2 to 5 of them reductions."""
     rng = random.Random(f"lattice {seed}")
     while True:
         contraction = _draw(rng)
@@ -71,7 +71,7 @@ def _draw(rng: random.Random) -> Contraction:
     count = rng.choice((2, 2, 3, 3, 4))
     accesses: list[list[str]] = [[] for _ in range(count)]
     for letter in letters:
-        # An index that is summed over joins at least two inputs: otherwise one could be summed beforehand.
+        # A summed index joins at least two inputs: otherwise its input could be summed beforehand.
         times = rng.randint(1, 2) if letter in kept else rng.randint(2, count)
         for place in rng.sample(range(count), times):
             accesses[place].append(letter)

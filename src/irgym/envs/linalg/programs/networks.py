@@ -24,7 +24,7 @@ _VGG_GROUPS = ((64,), (128,), (256, 256), (512, 512), (512, 512))
 
 
 class Residual(nn.Module):
-    """A sum of two branches, which may be followed by a ReLU."""
+    """A sum of two branches, followed by an activation."""
 
     def __init__(self, branch: nn.Module, shortcut: nn.Module, activation: nn.Module) -> None:
         super().__init__()
@@ -53,7 +53,7 @@ class Attention(nn.Module):
         self.combine = nn.Linear(width, width)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return what every position gathers; `x` has shape (batch, length, width)."""
+        """Return the attended values; `x` and the result have shape (batch, length, width)."""
         batch, length, width = x.shape
         parts = self.project(x).reshape(batch, length, 3, self.heads, width // self.heads)
         query, key, value = parts.permute(2, 0, 3, 1, 4).unbind(0)
@@ -63,7 +63,7 @@ class Attention(nn.Module):
 
 
 def _conv(inputs: int, outputs: int, kernel: int, stride: int = 1, groups: int = 1) -> nn.Module:
-    """Return a convolution that keeps the size apart from its stride; its bias holds a batch norm's."""
+    """Return a convolution padded to keep the image's size, stride aside; the bias includes a batch norm."""
     return nn.Conv2d(inputs, outputs, kernel, stride, kernel // 2, groups=groups)
 
 
@@ -124,7 +124,7 @@ def vgg11(options: Options) -> nn.Module:
 
 
 def transformer(options: Options) -> nn.Module:
-    """Return one encoder block: attention and feed-forward, each after its norm and beside a shortcut."""
+    """Return one encoder block: attention and feed-forward, each with a norm before it and a shortcut."""
     width = options["width"]
     attention = nn.Sequential(nn.LayerNorm(width), Attention(width, options["heads"]))
     feed_forward = nn.Sequential(
@@ -143,7 +143,7 @@ def build(name: str, options: Options) -> tuple[nn.Module, Tensor]:
 
 
 def as_function(name: str, options: Options) -> Callable[..., Tensor]:
-    """Return a network as a function of its program's arguments: its weights, then the input."""
+    """Return a network as a function of its program's arguments: the weights, then the input."""
     with torch.device("meta"):
         module, _ = build(name, options)
     names = [name for name, _ in module.named_parameters()]

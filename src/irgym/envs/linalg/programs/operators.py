@@ -13,12 +13,12 @@ MAX_ELEMENTS = 1 << 28
 """Greatest number of elements of a tensor (1 GiB of float32)."""
 
 EPSILON = 1e-5
-"""What layer normalisation adds to the variance, as torch does by default."""
+"""Epsilon of layer normalisation, torch's default."""
 
 
 @dataclass(frozen=True)
 class Operator:
-    """An operator with its sizes: all that a baseline needs to compute the same.
+    """An operator with its sizes; baselines compute it from these.
 
     Attributes:
         name: Its family: `conv2d`.
@@ -31,7 +31,7 @@ class Operator:
     options: tuple[tuple[str, int], ...] = ()
 
     def text(self) -> str:
-        """Return the module with the function `main`: inputs, then weights, to one result.
+        """Return a module with the function `main`, which maps inputs, then weights, to one result.
 
         Raises:
             ProgramError: A window exceeds its image, or a tensor has more than `MAX_ELEMENTS` elements.
@@ -46,7 +46,7 @@ class Operator:
 
 
 def matmul(function: FunctionText, left: Tensor, right: Tensor) -> Tensor:
-    """Append a product of two matrices, or of each pair of two batches of matrices."""
+    """Append a product of two matrices, or of two batches of matrices, pair by pair."""
     name = "linalg.batch_matmul" if len(left.shape) == 3 else "linalg.matmul"
     into = function.filled(0.0, *left.shape[:-1], right.shape[-1])
     return function.named(name, (left, right), into)
@@ -64,7 +64,7 @@ def conv2d(function: FunctionText, image: Tensor, filters: Tensor, stride: int) 
 
 
 def depthwise_conv2d(function: FunctionText, image: Tensor, filters: Tensor, stride: int) -> Tensor:
-    """Append a convolution of each channel by a filter of its own, NCHW by CHW, without padding.
+    """Append a depthwise convolution, NCHW by CHW, without padding.
 
     Raises:
         ProgramError: The filter exceeds the image.
@@ -75,25 +75,25 @@ def depthwise_conv2d(function: FunctionText, image: Tensor, filters: Tensor, str
 
 
 def maxpool(function: FunctionText, image: Tensor, kernel: int, stride: int) -> Tensor:
-    """Append a pooling by the maximum, NCHW, without padding.
+    """Append a max pooling, NCHW, without padding.
 
     Raises:
         ProgramError: The window exceeds the image.
     """
     rows, columns = _windows(image, (kernel, kernel), stride)
     into = function.filled(-math.inf, *image.shape[:2], rows, columns)
-    # Only the shape of the window counts.
+    # Only the window's shape matters.
     window = function.empty(kernel, kernel)
     return function.named("linalg.pooling_nchw_max", (image, window), into, _steps(stride))
 
 
 def add(function: FunctionText, left: Tensor, right: Tensor) -> Tensor:
-    """Append a sum, element by element."""
+    """Append an elementwise sum."""
     return function.named("linalg.add", (left, right), function.empty(*left.shape))
 
 
 def bias(function: FunctionText, tensor: Tensor, offsets: Tensor) -> Tensor:
-    """Append a sum with one offset for each column of a matrix, or for each channel of an image."""
+    """Append the addition of an offset to each column of a matrix, or to each channel of an image."""
     letters = _letters(tensor)
     into = function.empty(*tensor.shape)
     body = scalar("arith.addf", "%in0", "%in1")
@@ -101,14 +101,14 @@ def bias(function: FunctionText, tensor: Tensor, offsets: Tensor) -> Tensor:
 
 
 def relu(function: FunctionText, tensor: Tensor) -> Tensor:
-    """Append the greater of each element and zero."""
+    """Append a ReLU."""
     letters = _letters(tensor)
     body = scalar("arith.maximumf", "%in0", function.constant(0.0))
     return function.generic(f"{letters}->{letters}", (tensor,), function.empty(*tensor.shape), body)
 
 
 def softmax(function: FunctionText, matrix: Tensor) -> Tensor:
-    """Append the softmax of each row: greatest element, exponentials of differences, sum, quotient."""
+    """Append the softmax of each row: maximum, exponentials of the differences, sum, quotient."""
     rows = matrix.shape[:1]
     greatest = function.generic(
         "rc->r", (matrix,), function.filled(-math.inf, *rows), scalar("arith.maximumf", "%in0", "%out")
@@ -126,7 +126,7 @@ def softmax(function: FunctionText, matrix: Tensor) -> Tensor:
 
 
 def layernorm(function: FunctionText, matrix: Tensor, gain: Tensor, offset: Tensor) -> Tensor:
-    """Append the layer normalisation of each row: sum, differences from the mean, squares' sum, result."""
+    """Append the layer normalisation of each row: sum, centred elements, sum of squares, result."""
     share, epsilon = function.constant(1 / matrix.shape[1]), function.constant(EPSILON)
     total = _row_sum(function, matrix)
     centred = function.generic(
@@ -248,7 +248,7 @@ def _sequence(function: FunctionText, sizes: Sizes, options: Options) -> Tensor:
 
 
 def _append(function: FunctionText, tensor: Tensor, step: Step) -> Tensor:
-    """Append a step of a chain, with the weights that it needs as further arguments."""
+    """Append a step of a chain; its weights become further arguments."""
     channels = tensor.shape[1]
     match step.name:
         case "matmul":

@@ -1,4 +1,4 @@
-"""What MLIR says of programs: it is asked once, in a child, and the answers are kept in the user's cache."""
+"""Descriptions of programs, read by MLIR once in a child process and kept in the user's cache folder."""
 
 import pickle
 from collections.abc import Sequence
@@ -16,20 +16,24 @@ from irgym.measure.isolation.protocol import Limits
 from irgym.measure.store import Store, digest
 
 STORE = Store("linalg/descriptions", ".pickle")
-"""What was read of programs."""
+"""Store of the descriptions."""
 
 OPERATIONS = 5_000
 """Most operations of a program: compiling more takes longer than a candidate may."""
 
+DESCRIBE = "irgym.envs.linalg.importing.description:describe"
+PARTS = "irgym.envs.linalg.importing.parts:parts_of"
+"""Functions that read a program's text, in a child process."""
+
 READING = ("envs/linalg/compiling", "envs/linalg/importing", "envs/linalg/scheduling")
-"""What reads them."""
+"""Sources that the descriptions depend on."""
 
 
 class Reader:
     """Reads programs. Close it, or let it go with the process.
 
     Args:
-        limits: What reading one may take.
+        limits: Limits of reading a program.
     """
 
     def __init__(self, limits: Limits) -> None:
@@ -37,18 +41,18 @@ class Reader:
         self._programs: dict[str, tuple[str, Program]] = {}
 
     def described(self, text: str, uri: str) -> tuple[str, Program]:
-        """Return a program's text with its operations numbered, and what it is made of.
+        """Return a program's text with its operations numbered, and its description.
 
         Args:
             text: The program, as MLIR.
-            uri: What errors call it.
+            uri: Name of the program in errors.
 
         Raises:
-            ProgramError: It is no valid MLIR, has nothing to schedule, or is too large.
+            ProgramError: It is not valid MLIR, has nothing to schedule, or is too large.
             StorageError: The cache folder cannot be read or written.
         """
         if text not in self._programs:
-            numbered, program = self._read("description:describe", text, uri)
+            numbered, program = self._read(DESCRIBE, text, uri)
             if len(program.operations) > OPERATIONS:
                 raise ProgramError(
                     f"{uri} has {len(program.operations):,} operations, and at most {OPERATIONS:,} are "
@@ -58,26 +62,26 @@ class Reader:
         return self._programs[text]
 
     def parts(self, text: str, turns: Sequence[int], uri: str) -> list[str]:
-        """Return operations of a program, each as a program of its own; see `importing.parts`.
+        """Return some operations of a program as separate programs; see `importing.parts`.
 
         Args:
             text: The program, its operations numbered.
-            turns: Their numbers.
-            uri: What errors call the program.
+            turns: Numbers of the operations.
+            uri: Name of the program in errors.
 
         Raises:
             ProgramError: The program is too much for MLIR.
             StorageError: The cache folder cannot be read or written.
         """
-        return self._read("parts:parts_of", text, uri, tuple(turns))
+        return self._read(PARTS, text, uri, tuple(turns))
 
     def close(self) -> None:
         """End the child process."""
         self._child.close()
 
     def _read(self, function: str, text: str, uri: str, *more: Any) -> Any:
-        """Return what a function of `importing` says of a program's text."""
-        call = Call(f"irgym.envs.linalg.importing.{function}", (text, *more))
+        """Return the result of a function on a program's text, from the store where it is known."""
+        call = Call(function, (text, *more))
         name = digest(function, text, repr(more), _readers(), compiler_version())
         file = STORE.get(name, lambda: pickle.dumps(answer(self._child, call, uri)))
         return pickle.loads(file.read_bytes())
@@ -85,5 +89,5 @@ class Reader:
 
 @cache
 def _readers() -> str:
-    """Return what stands for the source of everything that reads programs."""
+    """Return a digest of `READING`."""
     return hash_of(files_of(READING), ROOT)

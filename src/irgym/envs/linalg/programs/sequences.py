@@ -1,4 +1,4 @@
-"""Random chains of operators, each of which consumes the result of the one before."""
+"""Random chains of operators; each operator consumes the result of the one before."""
 
 import itertools
 import math
@@ -15,8 +15,8 @@ class Step:
 
     Attributes:
         name: matmul, conv2d, maxpool, bias, add, relu, softmax or layernorm.
-        sizes: Columns of the right factor (matmul), filters, kernel and stride (conv2d), kernel and stride
-            (maxpool); nothing for the others.
+        sizes: Columns of the right operand (matmul); filters, kernel and stride (conv2d); kernel and stride
+            (maxpool); empty for the others.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Chain:
 
 
 def windows(size: int, kernel: int, stride: int) -> int:
-    """Return how many windows fit: the size of the result of a convolution or pooling along one axis."""
+    """Return the number of windows: the size of a convolution's or pooling's result along one axis."""
     return (size - kernel) // stride + 1
 
 
@@ -88,7 +88,7 @@ def _image(rng: random.Random) -> tuple[int, ...]:
 
 
 def _fits(shape: tuple[int, ...], step: Step) -> bool:
-    """Say whether a step's windows fit into its input, and its loops into `POINTS`."""
+    """Say whether a step's window fits into its input, and its loop nest has at most `POINTS` points."""
     summed = 1
     if step.name == "matmul":
         summed = shape[1]

@@ -1,4 +1,4 @@
-"""Programs as files: each is written or imported once, and kept in the user's cache folder."""
+"""Programs as files of MLIR: written or imported once, and kept in the user's cache folder."""
 
 import os
 from functools import cache, partial
@@ -11,40 +11,40 @@ from irgym.core.cost import Call
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
-from irgym.measure.answers import answered
 from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.opening import Opener
+from irgym.measure.replies import answered
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
 answer = partial(answered, by="the compiler", remedy="write it in another way")
-"""Returns what a call returns in a child; see `answered`."""
+"""Return the result of a call in a child process; see `answered`."""
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
-"""What importing a network may take."""
+"""Limits of importing a network."""
 
 STORE = Store("linalg/programs", SUFFIX)
-"""Programs as MLIR, linalg on tensors."""
+"""Store of programs as MLIR, linalg on tensors."""
 
 INSTALL_TORCH = "pip install 'irgym[learn]'"
 """The command that installs torch."""
 
 
 class Sources:
-    """Turns what URIs name into files of MLIR. Close it, or let it go with the process."""
+    """Turns the sources that URIs name into files of MLIR. Close it, or let it end with the process."""
 
     def __init__(self) -> None:
         self._child = Child(LIMITS)
         self._opener = Opener("the compiler", "write it in another way")
 
     def file(self, source: Source) -> Path:
-        """Return the file of a program, writing or importing it where that was not done before.
+        """Return the file of a program, written or imported on first use.
 
         Raises:
             BackendError: torch-mlir is missing, or torch where the program is a network.
-            ProgramError: The file is no program, or the network cannot be imported.
+            ProgramError: The file is not a program, or the network cannot be imported.
             StorageError: A file cannot be read or the cache folder cannot be written.
         """
         origin = source.origin
@@ -66,7 +66,7 @@ class Sources:
         return STORE.get(name, lambda: answer(self._child, call, source.uri).encode())
 
     def text(self, source: Source) -> str:
-        """Return the MLIR of a program; raises what `file` raises."""
+        """Return the MLIR of a program; raises the errors of `file`."""
         return _content(self.file(source))
 
     def close(self) -> None:
@@ -87,14 +87,14 @@ RECIPE = (
     "envs/linalg/programs/families.py",
     "envs/linalg/programs/networks.py",
     "envs/linalg/scheduling/operations.py",
-    "measure/torch_modules.py",
+    "measure/callables/torch_modules.py",
 )
-"""What makes programs of modules and networks."""
+"""Sources that imported programs depend on."""
 
 
 @cache
 def _recipe() -> str:
-    """Return what stands for the source of everything that imports programs."""
+    """Return a digest of `RECIPE`."""
     return hash_of(files_of(RECIPE), ROOT)
 
 

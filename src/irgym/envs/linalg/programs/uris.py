@@ -12,10 +12,10 @@ SUFFIX = ".mlir"
 """Suffix of the files that are read."""
 
 TORCH = ".torch.pt2"
-"""Suffix of torch's program beside a file that `from_torch` wrote."""
+"""Suffix of the exported torch program beside a file that `from_torch` wrote."""
 
 WEIGHTS = "irgym_weights.json"
-"""File within that, with the names of the weights that the program takes, in their order."""
+"""Entry of the exported program with the names of the program's weights, in order."""
 
 GRAMMAR = Grammar(
     "linalg",
@@ -46,9 +46,9 @@ class File:
     """A user's file.
 
     Attributes:
-        path: As it was given.
+        path: The path as the user gave it.
         function: Name of the function that is the program; empty for the only one.
-        sizes: What sizes are bound to that the function leaves open, by name: `arg0.1`.
+        sizes: Values of the function's dynamic sizes, by name: `arg0.1`.
     """
 
     path: Path
@@ -58,7 +58,7 @@ class File:
 
 @dataclass(frozen=True)
 class Source:
-    """What a URI names.
+    """The origin of the program that a URI names.
 
     Attributes:
         uri: Canonical URI: only options that differ from the defaults, sorted by name.
@@ -75,14 +75,14 @@ class Source:
 
 
 def parse_uri(uri: str) -> Source:
-    """Return what a URI names.
+    """Return the source that a URI names.
 
     Args:
         uri: `linalg://matmul/256x512x1024`, `linalg://resnet18?size=224`, or `linalg:module.mlir`.
 
     Raises:
-        ProgramError: It is malformed, has an unknown family or option, sizes that are absurd or do not fit
-            together, or names a file that is not there or of another kind.
+        ProgramError: It is malformed, has an unknown family or option or sizes that are absurd or do not fit
+            together, or names a file that is missing or of another kind.
     """
     named = GRAMMAR.parse(uri)
     if named.path is not None:

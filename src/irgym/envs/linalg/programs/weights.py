@@ -1,4 +1,4 @@
-"""The weights of programs that were torch modules: an archive beside the program, with values and names."""
+"""Weights of programs imported from torch: an archive beside the program, with values and names."""
 
 from collections.abc import Callable, Mapping, Sequence
 from io import BytesIO
@@ -12,7 +12,7 @@ from irgym.base.errors import StorageError
 from irgym.envs.linalg.programs.uris import TORCH, File, parse_uri
 
 ARCHIVE = ".npz"
-"""What the archive's name ends in."""
+"""Suffix of the archive."""
 
 NAMES = "names"
 
@@ -24,7 +24,7 @@ def archived(values: Mapping[int, NDArray[Any]], names: Sequence[str]) -> bytes:
 
     Args:
         values: Values of arguments, by their places.
-        names: Names in the module of the first arguments.
+        names: Names of the first arguments in the module.
     """
     archive = BytesIO()
     arrays: dict[str, NDArray[Any]] = {f"arg{place}": value for place, value in values.items()}
@@ -50,19 +50,19 @@ def weights_of(uri: str) -> dict[int, NDArray[Any]]:
 
 
 def names_of_weights(uri: str) -> list[str]:
-    """Return the names in the module of the weights that are a program's first arguments; none for others.
+    """Return the module's names of the weights that a program takes first; none for other programs.
 
     Raises:
         StorageError: They cannot be read.
     """
     origin = parse_uri(uri).origin
     if not isinstance(origin, File) or origin.function or not origin.path.with_suffix(TORCH).exists():
-        return []  # an archive of that name may be the user's own
+        return []  # an archive of that name may be the user's
     return _read(origin, lambda archive: list(map(str, archive[NAMES])))
 
 
 def _read(origin: File, take: Callable[[Mapping[str, NDArray[Any]]], _T]) -> _T:
-    """Return what is taken from the archive beside a program; of its arrays, only those are read."""
+    """Apply `take` to the archive beside a program; only the arrays that it accesses are read."""
     path = origin.path.with_suffix(ARCHIVE)
     try:
         with np.load(path) as archive:

@@ -1,1 +1,1 @@
-"""Operations, what transformations do to them, and how schedules are written."""
+"""Operations, their transformations, and schedules as scripts, texts and random sketches."""

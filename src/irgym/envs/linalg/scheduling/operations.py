@@ -1,4 +1,4 @@
-"""What a program is made of: linalg operations, their loops, how they access tensors. Plain data, no MLIR."""
+"""Description of a program: linalg operations, their loops and their accesses. Plain data, without MLIR."""
 
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -17,25 +17,25 @@ ELEMENTS = {
     "i64": np.int64,
     "index": np.int64,
 }
-"""Element types of tensors: numbers, and the masks, indices and what is computed from them."""
+"""Element types of arguments and results, with their types in numpy."""
 
 
 FLOATS = frozenset({"f32", "f64"})
-"""Those of them that are rounded."""
+"""The element types among them that are rounded."""
 
 NARROW = {"bf16": 2, "f16": 2}
-"""Bytes of the types of elements that only tensors within a program have: they are passed as float32."""
+"""Bytes of further element types of tensors inside a program; arguments and results have float32 instead."""
 
 
 def element_bytes(element: str) -> int:
-    """Return the bytes of an element by its type; 0 for a type that no program has."""
+    """Return the bytes of an element of a type; 0 for an unsupported type."""
     return np.dtype(ELEMENTS[element]).itemsize if element in ELEMENTS else NARROW.get(element, 0)
 
 
 class OperationKind(Enum):
-    """The sorts of operations that a policy tells apart (MLIR RL, section 4).
+    """Kinds of operations that a policy distinguishes (MLIR RL, section 4).
 
-    Fills set what others add to: a constant, or the biases of a layer.
+    Fills initialise the tensors that other operations accumulate into: with a constant, or with biases.
     """
 
     MATMUL = "matmul"
@@ -51,7 +51,7 @@ Form = tuple[int, ...]
 
 
 def loop_of(form: Form) -> int | None:
-    """Return the loop that indexes a dimension alone and one by one; None where that is not so."""
+    """Return the loop that alone indexes a dimension, with coefficient 1; None if there is no such loop."""
     used = [loop for loop, coefficient in enumerate(form) if coefficient]
     return used[0] if len(used) == 1 and form[used[0]] == 1 else None
 
@@ -61,9 +61,9 @@ class Access:
     """How an operation indexes a tensor.
 
     Attributes:
-        forms: For each dimension of the tensor the linear form of the loops that indexes it.
-        producer: Place of the operation whose result the tensor is; None for anything else.
-        linear: Whether all indices are linear; forms of those that are not are zero.
+        forms: For each dimension of the tensor, the linear form of the loops that indexes it.
+        producer: Place of the operation that produces the tensor; None if no operation does.
+        linear: Whether all indices are linear; the forms of nonlinear ones are zero.
     """
 
     forms: tuple[Form, ...]
@@ -77,11 +77,11 @@ class Access:
         return self.linear and None not in loops and len(loops) == len(set(loops))
 
     def reindexed(self, order: tuple[int, ...]) -> "Access":
-        """Return the access after its loops were put in another order."""
+        """Return the access with its loops in another order."""
         return replace(self, forms=tuple(tuple(form[loop] for loop in order) for form in self.forms))
 
     def extents(self, bounds: tuple[int, ...]) -> tuple[int, ...]:
-        """Return how many places of each dimension a box of that many iterations of each loop touches."""
+        """Return the extent of the tensor, by dimension, that loops with these bounds touch."""
         return tuple(
             1
             + sum(
@@ -100,17 +100,17 @@ class Operation:
     Attributes:
         place: Its place among the program's operations.
         name: Its MLIR name without the dialect, such as `matmul`.
-        kind: What a policy takes it for.
+        kind: Its kind, as policies see it.
         bounds: Iterations of each loop, the outermost first.
-        parallel: For each loop whether it is parallel; the others reduce.
-        loads: The tensors that it reads.
-        store: The tensor that it writes.
-        arithmetic: Numbers of additions, subtractions, multiplications, divisions, and calls of exp and the
-            like for each iteration.
-        users: Places of the operations that use its result; the program's own result counts as -1.
-        vectorisable: Whether the body is made of operations that have a vector form.
-        strides: Strides of a convolution's or pooling's window; empty for others.
-        dilations: Distances between neighbours in the window, likewise.
+        parallel: Whether each loop is parallel; the others are reductions.
+        loads: Accesses of the tensors that it reads.
+        store: Access of the tensor that it writes.
+        arithmetic: Numbers of additions, subtractions, multiplications, divisions, and calls of functions
+            such as exp in each iteration.
+        users: Places of the operations that use its result; the program's return counts as -1.
+        vectorisable: Whether all operations of the body have a vector form.
+        strides: Strides of a convolution's or pooling's window; empty for other operations.
+        dilations: Dilations of the window, likewise.
         element_bytes: Bytes of an element of its result.
     """
 
@@ -149,12 +149,12 @@ class Operation:
         return (*self.loads, self.store)
 
     def tiled(self, sizes: tuple[int, ...]) -> "Operation":
-        """Return the operation within a tile; a size of 0, or beyond the bound, leaves a loop whole."""
+        """Return the operation within a tile; a size of 0, or beyond the bound, leaves a loop untiled."""
         bounds = tuple(min(size or bound, bound) for size, bound in zip(sizes, self.bounds, strict=True))
         return replace(self, bounds=bounds)
 
     def split(self, loop: int, iterations: int) -> tuple["Operation", "Operation"]:
-        """Return the operation on the first iterations of a loop, and on the rest."""
+        """Return the operation restricted to the first iterations of a loop, and to the rest."""
         rest = self.bounds[loop] - iterations
         first, second = (
             replace(self, bounds=(*self.bounds[:loop], bound, *self.bounds[loop + 1 :]))
@@ -166,7 +166,7 @@ class Operation:
         """Return the operation with its loops in another order.
 
         Args:
-            order: For each new loop, outermost first, the place of the old one.
+            order: For each new loop, the outermost first, the place of the old loop.
         """
         return replace(
             self,
@@ -177,10 +177,10 @@ class Operation:
         )
 
     def produced_for(self, extents: tuple[int, ...]) -> "Operation":
-        """Return the operation cut down to a part of its result.
+        """Return the operation restricted to a part of its result.
 
         Args:
-            extents: How many places of each dimension of the result are wanted.
+            extents: Extent of the part, by dimension of the result.
         """
         bounds = list(self.bounds)
         for form, extent in zip(self.store.forms, extents, strict=True):
@@ -193,7 +193,7 @@ class Program:
     """A program's operations, in the order of its text.
 
     Attributes:
-        operations: The operations; each one's `place` is its index here.
+        operations: The operations; `place` of each is its index here.
         arguments: Shape and element type of each argument.
         results: Shape and element type of each result.
     """
@@ -206,11 +206,13 @@ class Program:
     def turns(self) -> tuple[int, ...]:
         """Places of the operations that a schedule transforms.
 
-        Fills go where what they begin goes. A transposition that makes columns of rows for products alone is
-        made where these pack it.
+        Fills follow the operations that they initialise. A transposition of rows to columns that only
+        products use is fused into their packing.
         """
         return tuple(
-            one.place for one in self.operations if not (one.kind is OperationKind.FILL or self._feeds(one))
+            operation.place
+            for operation in self.operations
+            if not (operation.kind is OperationKind.FILL or self._feeds(operation))
         )
 
     def _feeds(self, operation: Operation) -> bool:

@@ -1,4 +1,4 @@
-"""States as the text that their costs are recorded under, and back."""
+"""Keys of states, under which costs are recorded, and the states that keys describe."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,7 +11,7 @@ from irgym.envs.linalg.transitions import Transitions
 
 
 def text_of(state: LinalgState) -> str:
-    """Return what was done to each operation, as text that is equal for equal code."""
+    """Return the transformations of each operation as text; equal texts mean equal code."""
     return "; ".join(
         f"{scheduled.operation.place}: {' '.join(step.text for step in scheduled.steps)}"
         for scheduled in state.operations
@@ -20,24 +20,24 @@ def text_of(state: LinalgState) -> str:
 
 
 def state_of(task: Transitions, text: str) -> LinalgState | None:
-    """Return the state of a text, with all operations done; None where it describes none of this program.
+    """Return the terminal state that a text describes; None where it is no schedule of this program.
 
     Args:
         task: The program, with the actions of `linalg`.
-        text: What `text_of` wrote.
+        text: A text of `text_of`.
     """
     actions = _actions(task, text)
-    # What other actions, or those of the past, could write need not make sense.
+    # A text from other or older actions may not make sense here.
     state = None if actions is None else _after(task, actions, checked=False)
     return state if state is not None and text_of(state) == text else None
 
 
 def actions_of(task: Transitions, text: str) -> Sequence[Action] | None:
-    """Return the actions to what a text describes; None where it describes nothing that can be reached now.
+    """Return the actions that lead to the state that a text describes; None where no actions do.
 
     Args:
         task: The program, with the actions of `linalg`.
-        text: What `text_of` wrote.
+        text: A text of `text_of`.
     """
     actions = _actions(task, text)
     if actions is None:
@@ -49,12 +49,12 @@ def actions_of(task: Transitions, text: str) -> Sequence[Action] | None:
 
 
 def _after(task: Transitions, actions: Sequence[Action], *, checked: bool) -> LinalgState | None:
-    """Return the state after some actions; None where one does not apply.
+    """Return the state after some actions; None where one of them does not apply.
 
     Args:
         task: The program.
-        actions: From the initial state on.
-        checked: Whether the rules that keep searches from useless actions count too.
+        actions: The actions, from the initial state on.
+        checked: Whether to apply the rules against useless actions too.
     """
     state = task.initial()
     for action in actions:
@@ -67,7 +67,7 @@ def _after(task: Transitions, actions: Sequence[Action], *, checked: bool) -> Li
 
 
 def _actions(task: Transitions, text: str) -> list[Action] | None:
-    """Return the actions that a text stands for; None where another version of irgym wrote it."""
+    """Return the actions that a text describes; None where it is from another version of irgym."""
     steps = dict(part.split(": ", 1) for part in text.split("; ") if ": " in part)
     words = [word for place in task.order for word in (*_words(steps.get(str(place), "")), "next")]
     try:
@@ -77,10 +77,10 @@ def _actions(task: Transitions, text: str) -> list[Action] | None:
 
 
 def _words(steps: str) -> Sequence[str]:
-    """Return the actions that make an operation's transformations."""
+    """Return the actions of an operation's transformations."""
     words: list[str] = []
     for step in steps.split():
         name, *numbers = step.split("_")
-        # Loops are placed one by one, the last one by itself.
+        # An interchange takes one action for each loop but the last.
         words += [f"{name}_{loop}" for loop in numbers[:-1]] if name == "interchange" else [step]
     return words

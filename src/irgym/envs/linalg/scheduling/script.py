@@ -1,7 +1,7 @@
 """A schedule as a transform-dialect script, which `mlir-opt --transform-interpreter` runs too.
 
-Operations are found by the attribute that numbers them. They are written from the last to the first, in the
-order in which they were scheduled: a producer is fused before its own turn comes.
+The script matches operations by the attribute that numbers them, from the last to the first, in the order in
+which they were scheduled: a producer is fused before its turn comes.
 """
 
 from collections.abc import Sequence
@@ -26,15 +26,15 @@ MARK = "irgym_op"
 """Attribute that numbers a program's operations."""
 
 PATCHES = "irgym_patches"
-"""Attribute of the operation that gathers patches: height and width of the window, strides, height and width
-of the result. How they are gathered is up to who lowers the program."""
+"""Attribute of the operation that gathers patches, for the lowering: height and width of the window, strides,
+height and width of the result."""
 
 STRIDED = "irgym_strided"
-"""Attribute of operations that skip elements: MLIR vectorises none, so it is up to who lowers the program."""
+"""Attribute of operations that skip elements; the lowering vectorises them, since MLIR cannot."""
 
 
 def transform_module(body: str) -> str:
-    """Return a transform-dialect module whose main sequence has that body and the payload `%module`."""
+    """Return a transform-dialect module whose main sequence has the given body and the payload `%module`."""
     return (
         "module attributes {transform.with_named_sequence} {\n"
         f"  transform.named_sequence @__transform_main(%module: {ANY}) {{\n"
@@ -46,7 +46,7 @@ def transform_module(body: str) -> str:
 
 
 def script(program: Program, states: Sequence[Scheduled]) -> str:
-    """Return the transform module of a schedule; empty where nothing is transformed."""
+    """Return the transform module of a schedule; empty if nothing is transformed."""
     writer = _Writer(program, states)
     for place in range(len(states) - 1, -1, -1):
         for step in states[place].steps:
@@ -56,11 +56,11 @@ def script(program: Program, states: Sequence[Scheduled]) -> str:
 
 @dataclass(frozen=True)
 class _Part:
-    """A part of an operation, as it is after the lines written so far.
+    """A part of an operation after the lines written so far.
 
     Attributes:
         handle: Its handle in the script.
-        operation: What it computes.
+        operation: Description of the part.
         generic: Whether it is in generic form.
     """
 
@@ -70,7 +70,7 @@ class _Part:
 
 
 class _Writer:
-    """Writes one transformation after the other, and keeps the parts of the operations."""
+    """Writes transformations in order, and tracks the parts of the operations."""
 
     def __init__(self, program: Program, states: Sequence[Scheduled]) -> None:
         self.lines: list[str] = []
@@ -125,10 +125,10 @@ class _Writer:
         return self._parts[place]
 
     def _tiles(self, part: _Part, sizes: tuple[int, ...]) -> list[_Part]:
-        """Tile a part, after splitting off what the sizes leave at the ends of its loops.
+        """Tile a part, after splitting off the remainders at the ends of its loops.
 
-        Loops outside of one that is split are tiled before that, so that both pieces run in their tiles: else
-        each would be a pass of its own over what the loops outside go through.
+        Loops outside of a split loop are tiled before the split, so that both pieces run inside their tiles;
+        otherwise each piece would be a separate pass over the outer loops.
         """
         split = split_by(part.operation, sizes)
         if split is None:
@@ -141,12 +141,12 @@ class _Writer:
     def _tile(self, part: _Part, sizes: tuple[int, ...]) -> _Part:
         """Tile a part by sizes that divide its loops."""
         within = part.operation.tiled(sizes)
-        own = [bound if size else 0 for size, bound in zip(sizes, within.bounds, strict=True)]
-        new, loops, count = self._fresh("tile"), self._fresh("loops"), sum(size > 0 for size in own)
+        clipped = [bound if size else 0 for size, bound in zip(sizes, within.bounds, strict=True)]
+        new, loops, count = self._fresh("tile"), self._fresh("loops"), sum(size > 0 for size in clipped)
         results = ", ".join([ANY] * (count + 1))
         self.lines.append(
             f"{new}, {loops}:{count} = transform.structured.tile_using_for {part.handle} "
-            f"tile_sizes {own} : ({ANY}) -> ({results})"
+            f"tile_sizes {clipped} : ({ANY}) -> ({results})"
         )
         return replace(part, handle=new, operation=within)
 
@@ -162,7 +162,7 @@ class _Writer:
         return [replace(part, handle=handle, operation=piece) for handle, piece in pieces]
 
     def _parallel_tile(self, part: _Part, step: Transformation) -> _Part:
-        """Tile a part in parallel, with what is computed within the tiles."""
+        """Tile a part in parallel, with the operations that are fused into the tiles."""
         new, loop = self._fresh("tile"), self._fresh("forall")
         self.lines.append(
             f"{new}, {loop} = transform.structured.tile_using_forall {part.handle} "
@@ -170,7 +170,7 @@ class _Writer:
         )
         within = part.operation.tiled(step.numbers)
         fused = fused_into(self._program, within) if step.name == "fuse" else {}
-        fills = [initialiser(self._program, one) for one in (within, *fused.values())]
+        fills = [initialiser(self._program, operation) for operation in (within, *fused.values())]
         for producer in (*fused, *(fill for fill in fills if fill is not None)):
             [other] = self._parts_of(producer)
             inner, outer = self._fresh("fused"), self._fresh("forall")
@@ -219,7 +219,7 @@ class _Writer:
         return _Part(product, as_matmul(part.operation), generic=True)
 
     def _pack(self, part: _Part, operand: int) -> None:
-        """Copy what a part reads of an input into memory of its own, where that slice of it is taken."""
+        """Copy the slice of an operand that a part reads to separate memory, where the slice is taken."""
         read, copied = self._fresh("read"), self._fresh("copied")
         self.lines += [
             f"{read} = transform.get_operand {part.handle}[{operand}] : ({ANY}) -> !transform.any_value",
@@ -227,7 +227,7 @@ class _Writer:
         ]
 
     def _whole_vectors(self, part: _Part, turned: bool) -> list[_Part]:
-        """Split a part until the lanes of each are a power of two: LLVM takes others element by element."""
+        """Split a part so that lanes are powers of two; LLVM handles other vectors element by element."""
         loop = lanes_loop(part.operation, turned)
         bound = 1 if loop is None else part.operation.bounds[loop]
         power = 1 << (bound.bit_length() - 1)
@@ -237,16 +237,16 @@ class _Writer:
         return [first, *self._whole_vectors(rest, turned)]
 
     def _vectorise(self, part: _Part, turned: bool) -> None:
-        """Vectorise a part, without its loops of one iteration where MLIR cannot do with them.
+        """Vectorise a part, without its loops of one iteration where MLIR cannot handle them.
 
         Args:
-            part: The part; one of a single iteration is left as it is.
-            turned: Whether accumulators are kept transposed. They are where MLIR sees the transposition
-                before it hoists them out of the reduction loops.
+            part: The part; a part of a single iteration is left unchanged.
+            turned: Whether accumulators are kept transposed, which needs the transposition to be visible
+                before MLIR hoists them out of the reduction loops.
         """
         if part.operation.points < 2:
             return
-        # MLIR drops the loops of one iteration of generic operations only.
+        # MLIR drops loops of one iteration from generic operations only.
         projects = all(access.is_projection for access in part.operation.accesses)
         pieces: list[str] = []
         for piece in self._whole_vectors(part, turned):

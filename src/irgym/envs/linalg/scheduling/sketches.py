@@ -1,8 +1,8 @@
-"""Sketches: random schedules of the form that experts write, with random numbers in it.
+"""Sketches: schedules in the form that experts write, with random parameters.
 
-Nearly all random schedules are worse than none: good ones need a register tile, vectors, and most loops left
-as they are, all at once. Searches therefore start from sketches, as Ansor's do (arXiv 2006.06762), and change
-them freely; nothing here limits what they find.
+Nearly all random schedules are slower than the original program: a good one needs a register tile, vectors,
+and most loops unchanged, all at once. Searches therefore start from sketches, as Ansor's do
+(arXiv 2006.06762), and may change them freely.
 """
 
 from collections.abc import Sequence
@@ -19,11 +19,11 @@ from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 
 LONGEST = 256
-"""Greatest number of elements along the lanes of an operation that keeps no accumulators."""
+"""Greatest number of elements along the lanes of an operation without accumulators."""
 
 
 def sketch(task: Transitions, target: Target, rng: np.random.Generator) -> Sequence[Action]:
-    """Return the actions of a random schedule in which each operation has the form that suits its kind."""
+    """Return the actions of a random schedule that treats each operation according to its kind."""
     pen = _Pen(task, target, rng)
     while not task.terminal(pen.state):
         operation = pen.operation
@@ -36,7 +36,7 @@ def sketch(task: Transitions, target: Target, rng: np.random.Generator) -> Seque
 
 
 class _Pen:
-    """Writes actions one after the other, those that apply."""
+    """Collects actions in order, skipping those that do not apply."""
 
     def __init__(self, task: Transitions, target: Target, rng: np.random.Generator) -> None:
         self.task = task
@@ -48,7 +48,7 @@ class _Pen:
 
     @property
     def operation(self) -> Operation:
-        """The operation at hand, within its innermost tile."""
+        """The current operation, within its innermost tile."""
         return self.state.operations[self.task.at_hand(self.state)].operation
 
     @property
@@ -67,22 +67,23 @@ class _Pen:
         return applies
 
     def tile(self, kind: int, sizes: Sequence[int]) -> bool:
-        """Tile by sizes that `actions.SIZES` has; a loop's whole bound is no tile."""
-        own = [size if size < bound else 0 for size, bound in zip(sizes, self.operation.bounds, strict=True)]
-        return any(own) and self.take(kind, [actions.SIZES.index(size) for size in own])
+        """Tile by sizes from `actions.SIZES`; a size as large as the loop's bound means no tile."""
+        bounds = self.operation.bounds
+        chosen = [size if size < bound else 0 for size, bound in zip(sizes, bounds, strict=True)]
+        return any(chosen) and self.take(kind, [actions.SIZES.index(size) for size in chosen])
 
     def chance(self, probability: float) -> bool:
-        """Return true with that probability."""
+        """Return true with the given probability."""
         return self.rng.random() < probability
 
     def size(self, bound: int, least: int, greatest: int, *, whole: bool = False) -> int:
-        """Return a random tile size of a loop between the two, or 1 where there is none.
+        """Return a random tile size of a loop between two limits, or 1 if there is none.
 
         Args:
             bound: Iterations of the loop.
             least: Least size.
             greatest: Greatest size.
-            whole: Whether it has to divide the bound. Otherwise every second one does, where there is one.
+            whole: Whether the size has to divide the bound; otherwise it does so half of the time.
         """
         dividing = [size for size in actions.divisors(bound) if least <= size <= greatest]
         if not whole and not (dividing and self.chance(0.5)):
@@ -91,7 +92,7 @@ class _Pen:
 
 
 def _product(pen: _Pen) -> None:
-    """Write a product of two tensors: perhaps img2col, tiles for caches; a tile for registers; vectors."""
+    """Sketch a product of two tensors: perhaps img2col and cache tiles, then a register tile and vectors."""
     operation = pen.operation
     strided = any(stride > 1 for stride in operation.strides)
     window = [bound for loop, bound in enumerate(operation.bounds) if not operation.parallel[loop]][1:]
@@ -107,13 +108,13 @@ def _product(pen: _Pen) -> None:
     lanes, rows = _two_loops(operation, pen.rng)
     sizes = [1 if bound > 1 else 0 for bound in operation.bounds]
     if lanes is not None:
-        # Two registers wide, mostly: their loads take fewer slots than their multiply-adds.
+        # Mostly two registers wide: then loads take fewer slots than multiply-adds.
         wide = 2 * width
         fits = wide <= operation.bounds[lanes] and pen.chance(0.6)
         sizes[lanes] = wide if fits else _lanes(pen, operation.bounds[lanes], 4 * width)
     if rows is not None and lanes is not None:
         room = max(1, pen.accumulators // -(-sizes[lanes] // width))
-        # Mostly as many as there are registers for: fewer loads for each multiply-add.
+        # Mostly as many rows as registers allow: fewer loads for each multiply-add.
         least = min(room, operation.bounds[rows]) if pen.chance(0.6) else min(4, room)
         sizes[rows] = pen.size(operation.bounds[rows], least, room)
     reductions = [
@@ -129,10 +130,10 @@ def _product(pen: _Pen) -> None:
 
 
 def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Sequence[int]) -> None:
-    """Tile for caches, then for a panel as wide as the register tile, which all rows use.
+    """Tile for caches, then for a panel as wide as the register tile that all rows share.
 
-    Mostly the panel is packed, or a block of several panels. These are the loops of GotoBLAS, one matrix of a
-    batch after the other. Blocks of direct convolutions are some rows of the image and some channels.
+    Mostly the panel, or a block of several panels, is packed. These are the loops of GotoBLAS, for one matrix
+    of a batch at a time. A block of a direct convolution is some rows of the image and some channels.
     """
     operation = pen.operation
     bounds = operation.bounds
@@ -150,7 +151,7 @@ def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Seque
             blocks[0][loop] = pen.size(bounds[loop], 1, 16)
     if pen.chance(0.5):
         blocks[1][lanes] = pen.size(bounds[lanes], 4 * size, 256)
-    blocks[1] = [one if one > size else 0 for one in blocks[1]]
+    blocks[1] = [block if block > size else 0 for block in blocks[1]]
     along = [place for place, load in enumerate(operation.loads) if any(form[lanes] for form in load.forms)]
     early = False
     for block in blocks:
@@ -165,7 +166,7 @@ def _panel(pen: _Pen, lanes: int, rows: int | None, size: int, reductions: Seque
 
 
 def _others(pen: _Pen) -> None:
-    """Write an operation without accumulators: perhaps fused or tiled, then a vector of its last loop."""
+    """Sketch an operation without accumulators: perhaps fused or tiled, then vectors along a loop."""
     if pen.chance(0.5):
         _outer(pen, actions.FUSE if pen.chance(0.7) else actions.TILE_PARALLEL, 1)
     if pen.chance(0.2):
@@ -184,7 +185,7 @@ def _others(pen: _Pen) -> None:
 
 
 def _outer(pen: _Pen, kind: int, least: int) -> None:
-    """Tile some loops, each with an even chance, by random sizes."""
+    """Tile each loop with probability one half, by random sizes."""
     operation = pen.operation
     sizes = [0] * operation.loops
     for loop, bound in enumerate(operation.bounds):
@@ -196,7 +197,7 @@ def _outer(pen: _Pen, kind: int, least: int) -> None:
 
 
 def _interchanged(pen: _Pen) -> None:
-    """Interchange loops at random, in as many actions as the task writes that with."""
+    """Interchange loops at random, in as many actions as the action space needs."""
     while (mask := pen.task.mask(pen.state)).kinds[actions.INTERCHANGE]:
         [choices] = pen.task.space.choices(mask, actions.INTERCHANGE)
         pen.take(actions.INTERCHANGE, (int(pen.rng.choice(choices)),))
@@ -207,7 +208,7 @@ def _interchanged(pen: _Pen) -> None:
 def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | None, int | None]:
     """Return a loop for the lanes of a product and one for its rows, from different tensors if possible.
 
-    Mostly the lanes run along the last dimension of the result, whose elements follow one another.
+    Mostly the lanes run along the last dimension of the result, whose elements are contiguous.
     """
     first, second = (
         {
@@ -218,22 +219,22 @@ def _two_loops(operation: Operation, rng: np.random.Generator) -> tuple[int | No
         for load in operation.loads
     )
     last = lanes_loop(operation, turned=False)
-    own = [first - second, second - first]
-    if last in own[0] and not own[1]:
+    unshared = [first - second, second - first]
+    if last in unshared[0] and not unshared[1]:
         # A window for each channel: rows are those of the image.
-        rows = sorted(own[0] - {last})
+        rows = sorted(unshared[0] - {last})
         return last, int(rng.choice(rows)) if rows else None
-    if rng.random() < 0.85 and any(last in loops for loops in own):
-        rows = sorted(next(loops for loops in own if last not in loops))
+    if rng.random() < 0.85 and any(last in loops for loops in unshared):
+        rows = sorted(next(loops for loops in unshared if last not in loops))
         return last, int(rng.choice(rows)) if rows else None
-    loops = [int(rng.choice(sorted(one))) if one else None for one in own]
+    loops = [int(rng.choice(sorted(choices))) if choices else None for choices in unshared]
     if rng.random() < 0.5:
         loops.reverse()
     return (loops[0], loops[1]) if loops[0] is not None else (loops[1], loops[0])
 
 
 def _shared(operation: Operation, lanes: int, rows: int | None) -> bool:
-    """Say whether all rows use the same panel: it has the loop of the lanes, and not that of the rows."""
+    """Say whether all rows use the same panel: some load depends on the lanes, and not on the rows."""
     return rows is not None and any(
         any(form[lanes] for form in load.forms) and not any(form[rows] for form in load.forms)
         for load in operation.loads
@@ -252,7 +253,7 @@ def _turned(operation: Operation, lanes: int | None, rows: int | None) -> bool:
 
 
 def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
-    """Return a random tile size of 1, 2, 4, ... registers; of less where the loop has no more."""
+    """Return a random tile size of 1, 2, 4, ... registers, or a smaller one for a short loop."""
     lanes = pen.lanes
     fitting = [size for size in actions.SIZES if lanes <= size <= min(bound, greatest)]
     powers = [size for size in fitting if size.bit_count() == 1]
@@ -260,7 +261,7 @@ def _lanes(pen: _Pen, bound: int, greatest: int) -> int:
 
 
 def _vectorised(pen: _Pen, sizes: Sequence[int], turned: bool) -> None:
-    """Tile and vectorise; where what is left cannot be vectorised, leave both."""
+    """Tile and vectorise; do neither where the tile cannot be vectorised."""
     state, count = pen.state, len(pen.taken)
     pen.tile(actions.TILE, sizes)
     if not (pen.take(actions.VECTORISE, (int(turned),)) or pen.take(actions.VECTORISE, (0,))):

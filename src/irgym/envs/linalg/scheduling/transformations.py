@@ -1,4 +1,4 @@
-"""What transformations do to an operation, and when they apply. Pure: `script` writes them out for MLIR."""
+"""Effects and preconditions of transformations, as pure functions; `script` writes them out for MLIR."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,19 +10,19 @@ STEPS = 8
 """Greatest number of transformations of an operation."""
 
 PARTS = 8
-"""Greatest number of parts that tiles split an operation into, each of which is compiled by itself."""
+"""Greatest number of parts that tiles split an operation into; each is compiled separately."""
 
 VECTOR_POINTS = 4096
-"""Greatest number of iterations that become vector operations; more takes seconds to compile."""
+"""Greatest number of iterations that become vector operations; more take seconds to compile."""
 
 VECTOR_TENSOR = 1024
 """Greatest number of elements of a tensor that a vectorised tile may touch."""
 
 TILES = ("tile", "tile-parallel", "fuse")
-"""The names of transformations that tile."""
+"""Names of the transformations that tile."""
 
 IMG2COL = frozenset({"conv_2d_nchw_fchw", "conv_2d_nhwc_hwcf"})
-"""Operations that MLIR can turn into a matrix multiplication."""
+"""Operations that MLIR can turn into a matrix multiplication by img2col."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Transformation:
     Attributes:
         name: Name of its action: `tile`, `tile-parallel`, `fuse`, `interchange`, `img2col`, `vectorise` or
             `pack`.
-        numbers: Tile sizes, the order of the loops, what lanes run along, or the input.
+        numbers: Tile sizes, the order of the loops, the dimension of the lanes, or the operand.
     """
 
     name: str
@@ -46,15 +46,15 @@ class Transformation:
 
 @dataclass(frozen=True)
 class Scheduled:
-    """An operation and what was done to it.
+    """An operation and the transformations applied to it.
 
     Attributes:
         operation: The operation as it is now, within its innermost tile.
-        remainders: The same for the iterations that tiles leave at the ends of loops that they do not divide.
         steps: The transformations.
-        tiled: Whether it has tile loops of its own.
-        parallel: Whether it is in a parallel loop, its own or a consumer's.
+        tiled: Whether it has tile loops.
+        parallel: Whether it is in a parallel loop, possibly a consumer's.
         consumer: Place of the operation that it was fused into; -1 for none.
+        remainders: The operation on the iterations left at the ends of loops that tiles do not divide.
     """
 
     operation: Operation
@@ -66,25 +66,25 @@ class Scheduled:
 
     @property
     def parts(self) -> tuple[Operation, ...]:
-        """The operation and its remainders, which the same transformations apply to."""
+        """The operation and its remainders, which are transformed alike."""
         return (self.operation, *self.remainders)
 
     @property
     def vectorised(self) -> bool:
-        """Whether it was vectorised, after which nothing more applies."""
+        """Whether it was vectorised; then no further transformation applies."""
         return bool(self.steps) and self.steps[-1].name == "vectorise"
 
     def then(self, step: Transformation, *parts: Operation) -> "Scheduled":
-        """Return it after one more transformation, with the parts that it makes; the same ones by default."""
+        """Return the operation after one more transformation, with its new parts if they differ."""
         operation, *remainders = parts or self.parts
         steps = (*self.steps, step)
         return replace(self, operation=operation, remainders=tuple(remainders), steps=steps)
 
 
 def tile_sizes(operation: Operation, parallel: bool) -> list[list[bool]]:
-    """Return for each loop slot which of `SIZES` may be chosen, shape [LOOPS][len(SIZES)].
+    """Return the mask of `SIZES` for each loop slot, shape [LOOPS][len(SIZES)].
 
-    Tiles that run in parallel are of equal size. The bound itself is written as 0.
+    Parallel tiles are of equal size. A tile of the whole loop is written as 0.
     """
     allowed: list[list[bool]] = []
     for loop in range(LOOPS):
@@ -99,7 +99,7 @@ def tile_sizes(operation: Operation, parallel: bool) -> list[list[bool]]:
 def fitted(state: Scheduled, sizes: Sequence[int]) -> tuple[int, ...]:
     """Return tile sizes that split an operation into at most `PARTS` parts.
 
-    The innermost loops may keep sizes that do not divide them; others take the greatest that does instead.
+    The innermost loops may keep sizes that do not divide them; other loops get the greatest size that does.
     """
     parts, fitting = len(state.parts), list(sizes)
     for loop in reversed(range(len(fitting))):
@@ -108,12 +108,12 @@ def fitted(state: Scheduled, sizes: Sequence[int]) -> tuple[int, ...]:
             if 2 * parts <= PARTS:
                 parts *= 2
             else:
-                fitting[loop] = max(one for one in divisors(bound) if one <= size)
+                fitting[loop] = max(divisor for divisor in divisors(bound) if divisor <= size)
     return tuple(fitting)
 
 
 def split_by(operation: Operation, sizes: Sequence[int]) -> tuple[int, int] | None:
-    """Return the first loop that tiles do not divide, and the iterations that they cover; None for none."""
+    """Return the first loop that tiles do not divide, and the iterations that whole tiles cover, or None."""
     for loop, (size, bound) in enumerate(zip(sizes, operation.bounds, strict=True)):
         if 0 < size < bound and bound % size:
             return loop, bound - bound % size
@@ -135,7 +135,7 @@ def can_tile(state: Scheduled) -> bool:
 
 
 def can_tile_in_parallel(state: Scheduled) -> bool:
-    """Say whether the operation can be tiled in parallel: only before any tile, once."""
+    """Say whether the operation can be tiled in parallel: once, and before any other tile."""
     tileable = can_tile(state) and not state.tiled and not state.parallel
     return tileable and any(
         bound > 1 and parallel
@@ -150,9 +150,9 @@ def can_img2col(state: Scheduled) -> bool:
 
 
 def fusible(program: Program, operation: Operation) -> tuple[int, ...]:
-    """Return the producers that can be computed within the parallel tiles of an operation.
+    """Return the producers that can be fused into the parallel tiles of an operation.
 
-    Each must be used by it alone, through one operand that it indexes linearly, and be untouched yet.
+    The operation must be the only user of the producer, through a single operand with linear indices.
     """
     loads, place = operation.loads, operation.place
     producers = [load.producer for load in loads if load.producer is not None]
@@ -173,7 +173,7 @@ def _alone(producer: Operation, user: int) -> bool:
 
 
 def fused_into(program: Program, within: Operation) -> dict[int, Operation]:
-    """Return what is left of the producers that are computed within the tiles of an operation, by place."""
+    """Return the parts of the producers that are fused into the tiles of an operation, by place."""
     parts: dict[int, Operation] = {}
     for producer in fusible(program, within):
         load = next(load for load in within.loads if load.producer == producer)
@@ -182,7 +182,7 @@ def fused_into(program: Program, within: Operation) -> dict[int, Operation]:
 
 
 def initialiser(program: Program, operation: Operation) -> int | None:
-    """Return the fill of an operation's result, where it is used for nothing else."""
+    """Return the fill that initialises an operation's result alone; None if there is none."""
     producer = operation.store.producer
     if producer is None or program.operations[producer].kind is not OperationKind.FILL:
         return None
@@ -190,11 +190,11 @@ def initialiser(program: Program, operation: Operation) -> int | None:
 
 
 def can_vectorise(state: Scheduled) -> bool:
-    """Say whether the innermost tile can become vector operations; its remainders then can too.
+    """Say whether the innermost tile, and with it the remainders, can become vector operations.
 
-    MLIR vectorises what it can see as projections: without the loops of one iteration, every dimension of
-    every tensor must be indexed by at most one loop, and no loop index a tensor twice. A loop may skip places
-    (see `is_strided`), but no more than every second one of the last dimension.
+    MLIR vectorises projections: leaving out loops of one iteration, every dimension of every tensor must be
+    indexed by at most one loop, and no loop may index a tensor twice. A loop may skip elements (see
+    `is_strided`), with a stride of at most 2 in the last dimension.
     """
     operation = state.operation
     if state.vectorised or not state.tiled or not operation.vectorisable:
@@ -205,10 +205,10 @@ def can_vectorise(state: Scheduled) -> bool:
 
 
 def can_pack(state: Scheduled, operand: int) -> bool:
-    """Say whether what a tile reads of an input can be copied: of a product, and of each input once.
+    """Say whether a tile's slice of an operand can be packed: in products, once for each operand.
 
-    The tile has to take a slice of the input: MLIR would copy one that it reads whole where that is made, for
-    all that use it. Of two inputs that are packed one after the other the first one comes first.
+    The tile has to read a slice: MLIR would copy a whole operand where it is produced, for all its users. Two
+    operands that are packed in a row are packed in order.
     """
     operation = state.operation
     if state.vectorised or not is_product(operation) or packed(state, operand):
@@ -223,7 +223,7 @@ def can_pack(state: Scheduled, operand: int) -> bool:
 
 
 def sliced(state: Scheduled) -> frozenset[int]:
-    """Return the loops of an operation, as they are now, that its own tiles have cut."""
+    """Return the current loops of an operation that its tiles have cut."""
     cut: set[int] = set()
     for step in state.steps:
         if step.name in TILES:
@@ -234,7 +234,7 @@ def sliced(state: Scheduled) -> frozenset[int]:
 
 
 def packed(state: Scheduled, operand: int) -> bool:
-    """Say whether the operation reads a copy of an input."""
+    """Say whether the operation reads a packed copy of an operand."""
     return Transformation("pack", (operand,)) in state.steps
 
 
@@ -267,16 +267,16 @@ def is_strided(operation: Operation) -> bool:
 
 
 def is_product(operation: Operation) -> bool:
-    """Say whether it sums products of two tensors: what vector contractions are made of."""
+    """Say whether an operation sums products of two tensors, as vector contractions do."""
     return operation.kind in (OperationKind.MATMUL, OperationKind.CONVOLUTION) and len(operation.loads) == 2
 
 
 def lanes_loop(operation: Operation, turned: bool) -> int | None:
-    """Return the loop that the lanes of vectors run along; None where there is none.
+    """Return the loop that the lanes of vectors run along; None if there is none.
 
     Args:
-        operation: What is vectorised.
-        turned: Whether they run along the dimension of the result before the last.
+        operation: The operation to vectorise.
+        turned: Whether lanes run along the result's second-last dimension instead of its last.
     """
     loops = [
         loop
@@ -288,15 +288,16 @@ def lanes_loop(operation: Operation, turned: bool) -> int | None:
 
 
 def contraction_order(operation: Operation, turned: bool = False) -> tuple[int, ...] | None:
-    """Return the order of loops in which MLIR vectorises a product of two tensors well; else None.
+    """Return the order of loops in which MLIR vectorises a product well; None to keep the present one.
 
-    Loops of both tensors and of one iteration come first, and the reductions last. Where all tensors are
-    projections, MLIR makes outer products of those of the first tensor, then those of the second; in another
-    order it transposes the accumulators at each step. Elsewhere, in convolutions, lanes are in the last loop.
+    Loops of both tensors, and loops of one iteration, come first; reductions come last. Where all accesses
+    are projections, MLIR forms outer products of the first tensor's loops and then the second's; in another
+    order it would transpose the accumulators at each step. Otherwise, in convolutions, lanes are in the last
+    loop.
 
     Args:
-        operation: What is vectorised.
-        turned: Whether lanes run along the dimension of the result before the last.
+        operation: The operation to vectorise.
+        turned: Whether lanes run along the result's second-last dimension instead of its last.
     """
     if not is_product(operation):
         return None
@@ -326,9 +327,9 @@ def _loops_of(form: Sequence[int]) -> list[int]:
 
 
 def as_matmul(operation: Operation) -> Operation:
-    """Return what img2col makes of a convolution: a product of the filters and the gathered patches.
+    """Return the matrix product of filters and gathered patches that img2col makes of a convolution.
 
-    Loops of NCHW: image, filter, position, term. Loops of NHWC: image, position, filter, term.
+    The loops are image, filter, position, term for NCHW, and image, position, filter, term for NHWC.
     """
     if operation.name == "conv_2d_nchw_fchw":
         images, filters, height, width, channels, *window = operation.bounds
@@ -342,7 +343,7 @@ def as_matmul(operation: Operation) -> Operation:
         loads = ("patches", "filters")
 
     def access(name: str) -> Access:
-        return Access(tuple(tuple(int(loop == one) for loop in range(4)) for one in forms[name]))
+        return Access(tuple(tuple(int(loop == indexed) for loop in range(4)) for indexed in forms[name]))
 
     return replace(
         operation,

@@ -18,9 +18,9 @@ from pathlib import Path
 from irgym.base.errors import BackendError
 from irgym.base.files import make_folder
 from irgym.core.cost import Call
-from irgym.measure.evaluators import error_of, failure_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits, Raised, Returned
+from irgym.measure.replies import error_of, failure_of
 from irgym.measure.store import Store, digest
 
 TENSORFLOW = "2.21.0"

@@ -12,13 +12,14 @@ from pathlib import Path
 import pytest
 
 from irgym.base.errors import BackendError
+from irgym.measure.external.protocol import Answered, Garbled, LineLimits
+from irgym.measure.external.session import LineSession
 from irgym.measure.isolation.protocol import Crashed, TimedOut
-from irgym.measure.lines import Answered, Garbled, LineLimits, LineSession
 
 pytestmark = pytest.mark.timed
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
-SCRIPT = Path(__file__).parents[1] / "toys" / "liner.py"
+SCRIPT = Path(__file__).parents[2] / "toys" / "liner.py"
 LIMITS = LineLimits(timeout_s=20.0, line_bytes=1 << 18, answer_bytes=1 << 20, failures=2)
 Open = Callable[..., LineSession]
 
@@ -46,7 +47,7 @@ def process_of(session: LineSession) -> int:
 
 
 def running(pid: int) -> bool:
-    """Whether a process exists and is more than a zombie."""
+    """Say whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
@@ -273,7 +274,7 @@ def test_an_interrupt_leaves_no_answer_behind(opened: Open):
 def test_it_dies_with_this_process(tmp_path: Path):
     program = (
         "import sys, time\n"
-        "from irgym.measure.lines import LineSession\n"
+        "from irgym.measure.external.session import LineSession\n"
         "session = LineSession(sys.argv[1:], lambda line: line.startswith('done'), name='it', remedy='-')\n"
         "print(session.request('process').lines[-1], flush=True)\n"
         "time.sleep(60)\n"

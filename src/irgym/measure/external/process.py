@@ -1,4 +1,4 @@
-"""One life of an external process that speaks lines: its pipes, its clock, and how it ends."""
+"""A single external process that answers requests by lines: its pipes, its clock, and how it ends."""
 
 import fcntl
 import os
@@ -7,21 +7,17 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TypeAlias
 
 import psutil
 
+from irgym.measure.external.protocol import Answered, Ends, Garbled, LineLimits, LineReply
 from irgym.measure.isolation.process import ended_how
 from irgym.measure.isolation.protocol import Crashed, TimedOut
 from irgym.measure.isolation.watch import Watch
 from irgym.measure.variables import for_child
-
-Ends: TypeAlias = Callable[[str], bool]
-"""Says whether a line, without its line break, is the last one of an answer."""
 
 _CHUNK = 1 << 16
 _TAIL_BYTES = 2000
@@ -29,71 +25,11 @@ _TAIL_READS = 16  # a pipe holds no more
 _SHOWN = 60
 
 
-@dataclass(frozen=True)
-class LineLimits:
-    """What a session bears with.
-
-    Attributes:
-        timeout_s: Seconds that a request may take, as `watch` counts them.
-        start_s: Seconds until the greeting, where there is one.
-        line_bytes: Greatest length of a line.
-        answer_bytes: Greatest length of an answer, line breaks included.
-        failures: Failures in a row after which one more is an error.
-        end_s: Seconds that the process has to end by itself when it is told to, and again after SIGTERM.
-        threads: Threads that numerical libraries in the process may use.
-        environment: Environment variables beyond those of the parent.
-    """
-
-    timeout_s: float = 60.0
-    start_s: float = 60.0
-    line_bytes: int = 1 << 20
-    answer_bytes: int = 1 << 24
-    failures: int = 3
-    end_s: float = 1.0
-    threads: int = 1
-    environment: Mapping[str, str] = field(default_factory=dict[str, str], hash=False)
-
-
-@dataclass(frozen=True)
-class Answered:
-    """The process answered.
-
-    Attributes:
-        lines: The lines of the answer without their line breaks; the one that ends it is the last.
-    """
-
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Garbled:
-    """The process wrote what cannot be an answer.
-
-    Attributes:
-        detail: What, in one line.
-    """
-
-    detail: str
-
-
-LineReply: TypeAlias = Answered | Garbled | Crashed | TimedOut
-"""How a request ended."""
-
-
-def told(reply: LineReply) -> str:
-    """Return in words how a request ended."""
-    if isinstance(reply, Answered):
-        return "it answered"
-    if isinstance(reply, TimedOut):
-        return f"it did not answer within {reply.seconds:g} s"
-    return reply.detail
-
-
 class LineProcess:
-    """One life of a process: its pipes, and the clock of the request at hand.
+    """A single process: its pipes, and the clock of the current request.
 
     Attributes:
-        settled: Whether no request is under way: the last one was answered in full.
+        settled: Whether no request is under way, since the last one was answered in full.
     """
 
     def __init__(self, command: Sequence[str], folder: Path | None, limits: LineLimits) -> None:
@@ -135,7 +71,7 @@ class LineProcess:
         self._watch = Watch(self._popen.pid)
 
     def ask(self, request: bytes, ends: Ends, timeout_s: float) -> LineReply:
-        """Send a request and return the answer, or how it failed; the process is of no use then."""
+        """Send a request and return the answer, or the failure, after which the process cannot be used."""
         self.settled = False
         self._send(request)
         self._watch.restart(timeout_s)
@@ -168,7 +104,7 @@ class LineProcess:
             self._hear(0.0 if late is not None else self._watch.wait_s)
 
     def in_step(self, ends: Ends) -> bool:
-        """Drop what the process wrote unasked, and say whether it may be asked now."""
+        """Drop unsolicited output of the process, and say whether it is ready for a request."""
         heard = 0
         while True:
             while (line := self._line()) is not None:
@@ -180,7 +116,7 @@ class LineProcess:
                 return not (endless or self._silent or self._incoming or self._ended())
 
     def finish(self, farewell: str | None) -> None:
-        """Let the process end by itself; then ask it by SIGTERM; then kill it with all that it started."""
+        """End the process: let it exit, then send SIGTERM, then kill it and its descendants."""
         if farewell is not None:
             self._send(f"{farewell}\n".encode())
         self._ends_within(self._limits.end_s, hang_up=True)
@@ -189,7 +125,7 @@ class LineProcess:
         self.kill()
 
     def kill(self) -> None:
-        """Kill the process and all that it started."""
+        """Kill the process and its descendants."""
         self._signal(signal.SIGKILL)
         lifeline, self._lifeline = self._lifeline, -1
         if lifeline >= 0:
@@ -200,7 +136,7 @@ class LineProcess:
                 stream.close()
 
     def _epitaph(self) -> str:
-        """Kill the process, and say in one line how it had ended and what it complained of last."""
+        """Kill the process, and return one line on how it had ended and its last output to stderr."""
         ended = self._ends_within(1.0)
         self._signal(signal.SIGKILL)
         status = self._popen.wait()
@@ -211,11 +147,11 @@ class LineProcess:
         return f"{how}; it printed: {said}" if said else how
 
     def _ends_within(self, seconds: float, hang_up: bool = False) -> bool:
-        """Say whether the process ends in time, reading what it writes meanwhile.
+        """Say whether the process ends in time, reading its output meanwhile.
 
         Args:
-            seconds: How long to wait.
-            hang_up: Whether to close its input once all is sent.
+            seconds: Seconds to wait.
+            hang_up: Whether to close its input once everything is sent.
         """
         deadline = time.monotonic() + seconds
         while not self._ended():
@@ -230,7 +166,7 @@ class LineProcess:
         return True
 
     def _ended(self) -> bool:
-        """Say whether the process has ended. It is not waited for, so that its group keeps its number."""
+        """Say whether the process has ended, without reaping it, so that its group keeps its number."""
         if self._popen.returncode is not None:
             return True
         try:
@@ -239,14 +175,14 @@ class LineProcess:
             return True
 
     def _signal(self, number: signal.Signals) -> None:
-        # The leader is a zombie at least until it is waited for, so the number is not another group's.
-        # macOS says EPERM where only a zombie is left.
+        # The leader is at least a zombie until it is reaped, so the number is not another group's.
+        # macOS returns EPERM if only a zombie is left.
         if self._popen.returncode is None:
             with suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._popen.pid, number)
 
     def _line(self) -> bytes | None:
-        """Take the next whole line from what was read; None where there is none."""
+        """Take the next complete line from the data read; None if there is none."""
         end = self._incoming.find(b"\n", self._searched)
         if end < 0:
             self._searched = len(self._incoming)
@@ -257,13 +193,13 @@ class LineProcess:
         return line.removesuffix(b"\r")
 
     def _hear(self, wait_s: float) -> None:
-        """Read and write what can be; a process that ended and left nothing to read is silent."""
-        # Its pipe can outlive it in a process that it started.
+        """Read and write what is possible; a process that ended and left nothing to read is silent."""
+        # Its pipe can outlive it in a descendant.
         if not self._exchange(wait_s) and self._ended() and not self._exchange(0.0):
             self._silent = True
 
     def _exchange(self, wait_s: float) -> bool:
-        """Wait until something can be read or written, do so, and say whether anything was read."""
+        """Wait until data can be read or written, do so, and say whether anything was read."""
         heard = False
         for descriptor, _ in self._poll.poll(wait_s * 1000):
             if descriptor == self._input:
@@ -276,7 +212,7 @@ class LineProcess:
         return heard
 
     def _read(self, descriptor: int) -> bool:
-        """Read some of what a pipe holds, and say whether there was anything."""
+        """Read some data from a pipe, and say whether there was any."""
         try:
             part = os.read(descriptor, _CHUNK)
         except BlockingIOError:
@@ -303,14 +239,14 @@ class LineProcess:
         except BlockingIOError:
             return
         except BrokenPipeError:
-            self._outgoing.clear()  # it died or will not read; its output tells which
+            self._outgoing.clear()  # it died or does not read; its output shows which
         self._poll.unregister(self._input)
 
 
 def _kill_with_parent(lifeline: int, group: int) -> None:
-    """Have the kernel kill a process group when this process dies and its end of the pipe closes with it.
+    """Let the kernel kill a process group when this process dies and its end of the pipe closes.
 
-    The group holds the other end; what is set here belongs to that end, whoever has it.
+    The group holds the other end; the settings belong to that end, whichever process has it.
     """
     if sys.platform == "linux":
         fcntl.fcntl(lifeline, fcntl.F_SETOWN, -group)

@@ -1,4 +1,4 @@
-"""Modules that a program cannot stand for are refused, and calls in place of one are as calls of it."""
+"""Modules that no program can replace are refused, and a replacement is called like its module."""
 
 import itertools
 from collections import namedtuple
@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from irgym.base.errors import IrgymError, ProgramError
-from irgym.measure.torch_calls import compare, copied, refuse_unsteady
-from irgym.measure.torch_modules import InPlace
+from irgym.measure.callables.torch_comparison import compare, copied, refuse_unsteady
+from irgym.measure.callables.torch_modules import InPlace
 
 X = torch.linspace(-1.0, 2.0, 12).reshape(3, 4)
 Pair = namedtuple("Pair", "left right")
@@ -87,7 +87,7 @@ STEADY = {
     "spectral norm": nn.utils.parametrizations.spectral_norm(nn.Linear(4, 2)).eval(),
     "recurrent": nn.LSTM(4, 3),
     "its last result": Function(remembers, last=None),
-    "a function of its own": Function(lambda own, x: own.scale * x, scale=3.0),
+    "a function that takes the module": Function(lambda own, x: own.scale * x, scale=3.0),
 }
 
 
@@ -99,7 +99,7 @@ def test_what_is_the_same_at_each_call_is_not_refused(name):
 
 
 def stand_in(module: nn.Module, *inputs: Any) -> InPlace:
-    """Return what computes a module by the module itself, on arrays."""
+    """Return a function on arrays that calls the module."""
 
     def run(arrays: Any) -> Any:
         tensors = [
@@ -111,8 +111,8 @@ def stand_in(module: nn.Module, *inputs: Any) -> InPlace:
             results = torch.utils._pytree.tree_leaves(
                 module(*torch.utils._pytree.tree_unflatten(tensors, structure))
             )
-        found = [one for one in results if isinstance(one, torch.Tensor)]
-        return [(torch.view_as_real(one) if one.is_complex() else one).numpy() for one in found]
+        found = [result for result in results if isinstance(result, torch.Tensor)]
+        return [(torch.view_as_real(result) if result.is_complex() else result).numpy() for result in found]
 
     return InPlace(module, inputs, run)
 
@@ -172,5 +172,5 @@ def test_inputs_are_given_by_their_names_too():
 
 
 def test_an_input_that_is_given_twice_is_two_inputs():
-    one, other = copied((X, X))
-    assert one is not other and one.data_ptr() != other.data_ptr() and torch.equal(one, X)
+    first, second = copied((X, X))
+    assert first is not second and first.data_ptr() != second.data_ptr() and torch.equal(first, X)

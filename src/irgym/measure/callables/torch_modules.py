@@ -1,9 +1,6 @@
-"""Torch modules of users: how they are called, and what computes the same in their place.
+"""Torch modules of users: how they are called, and the callable that replaces them. Imported on use only."""
 
-Imported on use only.
-"""
-
-# torch leaves parts of its own types open.
+# Some of torch's types are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import inspect
@@ -19,12 +16,12 @@ from torch.utils import _pytree as pytree
 from irgym.base.errors import IrgymError
 
 Function = Callable[[Sequence[NDArray[Any]]], Sequence[NDArray[Any]]]
-"""Computes arrays of arrays."""
+"""Computes arrays from arrays."""
 
 
 @contextmanager
 def without_caches(module: nn.Module) -> Generator[None]:
-    """Have a language model of transformers return no cache of keys and values, which is no tensor."""
+    """Keep a language model of transformers from returning its cache, which is not a tensor."""
     config = getattr(module, "config", None)
     if config is None or getattr(config, "use_cache", None) is not True:
         yield
@@ -37,7 +34,7 @@ def without_caches(module: nn.Module) -> Generator[None]:
 
 
 class Flat(nn.Module):
-    """A module that returns the tensors among the results of another one, in torch's order."""
+    """A module that returns the tensors among another module's results, in torch's order."""
 
     def __init__(self, module: nn.Module) -> None:
         super().__init__()
@@ -49,10 +46,10 @@ class Flat(nn.Module):
 
 
 def leaves_of(results: Any) -> list[Any]:
-    """Return what is in a structure of results, in torch's order.
+    """Return the leaves of nested results, in torch's order.
 
     Raises:
-        TypeError: There is something that is neither a tensor nor a plain value.
+        TypeError: A leaf is neither a tensor nor a plain value.
     """
     leaves = pytree.tree_leaves(results)
     for leaf in leaves:
@@ -65,7 +62,7 @@ def array_of(tensor: Tensor) -> NDArray[Any]:
     """Return a tensor as an array, which may share its memory.
 
     Raises:
-        TypeError: numpy has no such numbers, as bfloat16, or the tensor is sparse.
+        TypeError: numpy lacks the element type, such as bfloat16, or the tensor is sparse.
     """
     if tensor.layout is not torch.strided:
         raise TypeError(f"a tensor of layout {str(tensor.layout).removeprefix('torch.')} is not dense")
@@ -88,7 +85,7 @@ _NOT_IN_NUMPY = frozenset(
 
 
 def kind_of(value: Any) -> str:
-    """Return a tensor's shape and type of elements, in words."""
+    """Return a tensor's shape and element type, in words."""
     if not isinstance(value, Tensor):
         return type(value).__name__
     return f"{'x'.join(map(str, value.shape)) or 'one'} {_words(value.dtype)}"
@@ -99,20 +96,20 @@ def _words(dtype: torch.dtype) -> str:
 
 
 class InPlace:
-    """Computes what a module computes, with its weights as they were, for inputs of the same shapes.
+    """Replacement for a module, with the weights that it had, for inputs of the same shapes.
 
-    Takes and returns tensors in the structure in which the module does, but for caches of language models.
-    Results are new tensors, which share no memory with inputs or weights. It records no gradients.
+    It takes and returns tensors in the module's structure, except for caches of language models. Results are
+    new tensors, which share no memory with inputs or weights. It records no gradients.
     """
 
     def __init__(self, module: nn.Module, inputs: Sequence[Any], function: Function) -> None:
-        """Call the module once, to see what it returns.
+        """Call the module once to find the structure of its results.
 
         Args:
-            module: In evaluation mode.
-            inputs: What it was tuned for.
-            function: Computes its results, in the order in which torch flattens them. Complex numbers may be
-                pairs of real ones in a last dimension.
+            module: A module in evaluation mode.
+            inputs: The inputs that it was tuned for.
+            function: Computes its results, in torch's order. Complex numbers may be pairs of real numbers in
+                a last dimension.
         """
         self._name = type(module).__name__
         self._function = function
@@ -125,10 +122,10 @@ class InPlace:
         self._leaves = [leaf.dtype if isinstance(leaf, Tensor) else leaf for leaf in leaves_of(results)]
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """Return the results for other inputs, given in order or by their names in `forward`.
+        """Return the results for other inputs, given by position or by name.
 
         Raises:
-            IrgymError: Their number, nesting, shapes or types differ from what was tuned for.
+            IrgymError: Their number, nesting, shapes or types differ from those that it was tuned for.
         """
         given, structure = pytree.tree_flatten(self._in_order(inputs, named))
         kinds = [kind_of(leaf) for leaf in given]
@@ -155,13 +152,15 @@ class InPlace:
         return pytree.tree_unflatten(leaves, self._structure)
 
     def _in_order(self, inputs: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
-        """Return inputs as the module was called with them when it was tuned: one after the other."""
+        """Return inputs by position, as the module was called when it was tuned."""
         if not named:
             return inputs
         try:
             bound = inspect.signature(self._forward).bind(*inputs, **named)
         except TypeError as error:
-            raise IrgymError(f"{self._name} does not take these inputs ({error}): give its own") from error
+            raise IrgymError(
+                f"{self._name} does not take these inputs ({error}): call it as the module"
+            ) from error
         if bound.kwargs:
             raise IrgymError(
                 f"{self._name} was tuned without {', '.join(bound.kwargs)}, which it takes by name only: "
@@ -171,12 +170,12 @@ class InPlace:
 
 
 def _passed(leaf: Any) -> NDArray[Any]:
-    """Return a tensor as programs take it: complex numbers as pairs of real ones."""
+    """Return a tensor as an argument of a program: complex numbers as pairs of real ones."""
     return array_of(torch.view_as_real(leaf.detach().resolve_conj()) if leaf.is_complex() else leaf)
 
 
 def _tensor(array: NDArray[Any], dtype: torch.dtype) -> Tensor:
-    """Return a result of a program as a tensor of the module's type."""
+    """Return a program's result as a tensor of the module's type."""
     found = torch.from_numpy(array)
     if dtype.is_complex and not found.is_complex() and found.dim() and found.shape[-1] == 2:
         found = torch.view_as_complex(found.contiguous())

@@ -1,10 +1,10 @@
-"""What stands for an object is compared with it: structure, types, shapes and values."""
+"""Replacements for an object are compared with it: structure, types, shapes and values."""
 
 import numpy as np
 import pytest
 
 from irgym.core.cost import Validation
-from irgym.measure.called import Results, reference
+from irgym.measure.callables.comparison import Results, reference
 
 
 def run(function, arrays):

@@ -1,8 +1,8 @@
-"""Whether a function that stands for an object does what the object does: structure, types, shapes, values.
+"""Comparison of a function with the user's object that it replaces: structure, types, shapes, values.
 
-The object itself, called as its user calls it, is the reference. Inputs are the example that it came with and
-fresh ones of the same kind. How far rounding may take a result comes from calls of the object on inputs (and
-with weights) that differ in their last bits.
+The object, called as its user calls it, is the reference. Inputs are the user's example inputs and random
+ones of the same kind. The tolerance for rounding comes from calls of the object on inputs (and with weights)
+that differ in their last bits.
 """
 
 import math
@@ -20,26 +20,26 @@ from irgym.measure.checking.expected import Expected, rounded
 from irgym.measure.checking.numbers import Array, doubles, is_fractional, precision
 
 LEEWAY = 4.0
-"""Factor on what rounding may do: two libraries approximate functions in different ways."""
+"""Factor of the tolerance, since libraries approximate functions in different ways."""
 
 NEAR_ZERO = 32.0
-"""Roundings of the median of a result's numbers by which any of them may be off."""
+"""Tolerance of every number, in units of rounding of the result's median number."""
 
 ENOUGH_S = 0.25
-"""Seconds of the processor after which no further inputs are drawn."""
+"""Processor time in seconds after which no further inputs are drawn."""
 
 PATIENCE_S = 2.0
-"""Seconds after which a function is not called any more: the example inputs come first."""
+"""Seconds after which a function is not called again; the example inputs come first."""
 
 NUDGE = 4.0
-"""Number of units in the last place by which inputs are moved to see what rounding does."""
+"""Perturbation of inputs that shows the effect of rounding, in units in the last place."""
 
 SHARE = 4
-"""One element in so many becomes a special number."""
+"""One in this many elements becomes a special number."""
 
 
 class Kind(Enum):
-    """Sorts of inputs: as the example, ten times as large, with infinities and NaN among them."""
+    """Kinds of inputs: like the example, ten times as large, or with infinities and NaN."""
 
     USUAL = "usual"
     LARGE = "large"
@@ -51,9 +51,9 @@ class Results:
     """Results of a call as plain data.
 
     Attributes:
-        structure: How they are nested; equal structures are equal objects.
-        kinds: Type and shape of each leaf in words, or the value of one that is no array.
-        arrays: Those leaves that are arrays, in order.
+        structure: Nesting of the results; equal structures are equal objects.
+        kinds: Type and shape of each array in words, or the value of another leaf.
+        arrays: The leaves that are arrays, in order.
     """
 
     structure: object
@@ -62,21 +62,18 @@ class Results:
 
 
 Run = Callable[[Any, Sequence[Array]], Results]
-"""Calls a function on arrays in place of the leaves of its example inputs.
-
-It raises whatever the function raises.
-"""
+"""Calls a function on arrays in place of the leaves of its example inputs; lets its exceptions through."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """Inputs, and what the object makes of them.
+    """Inputs, and the object's results for them.
 
     Attributes:
-        inputs: The leaves.
-        wanted: The results.
-        expected: What the arrays among the results must be.
-        kind: What sort of inputs they are.
+        inputs: Leaves of the inputs.
+        wanted: The object's results.
+        expected: Expected arrays among the results.
+        kind: Kind of the inputs.
     """
 
     inputs: Sequence[Array]
@@ -90,7 +87,7 @@ class Case:
         return self.kind is Kind.SPECIAL
 
     def judge(self, found: Results) -> Agreement:
-        """Compare results with what they must be."""
+        """Compare results with the object's."""
         if found.structure != self.wanted.structure:
             return Agreement(math.inf, f"it returns {found.structure} instead of {self.wanted.structure}")
         for place, (ours, theirs) in enumerate(zip(found.kinds, self.wanted.kinds, strict=True)):
@@ -102,11 +99,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Reference:
-    """An object on some inputs.
+    """An object and its results for some inputs.
 
     Attributes:
         name: Name of the object.
-        cases: What it makes of them; its example inputs come first.
+        cases: Inputs with the object's results; the example inputs come first.
         run: Calls functions as the object is called.
     """
 
@@ -117,8 +114,8 @@ class Reference:
     def judge(self, function: Callable[..., Any]) -> Validation:
         """Compare a function with the object.
 
-        Where only infinities or NaN among the inputs tell the two apart, they are taken to agree, and the
-        tolerance says so: libraries differ there in what they promise.
+        Differences only on inputs with infinities or NaN are tolerated, and reported in the tolerance:
+        libraries make different promises there.
         """
         agreements: list[Agreement] = []
         apart = ""
@@ -133,28 +130,28 @@ class Reference:
                 agreements.append(found)
             if not found.ok and not case.special:
                 break
-        detail = next((one.detail for one in agreements if not one.ok), "")
+        detail = next((compared.detail for compared in agreements if not compared.ok), "")
         return Validation(
             ok=not detail,
-            error=max(one.error for one in agreements),
-            tolerance=f"called in place of {self.name} it agrees with that{apart}",
+            error=max(compared.error for compared in agreements),
+            tolerance=f"it agrees with {self.name} when called in its place{apart}",
             inputs=len(agreements),
             detail=detail,
         )
 
 
 def reference(name: str, inputs: Sequence[Array], run: Run, near: Sequence[Any], seed: int) -> Reference:
-    """Call an object on its example inputs and on fresh ones.
+    """Call an object on its example inputs and on random ones.
 
     Args:
         name: Name of the object.
         inputs: Leaves of the example inputs.
         run: Calls functions as the object is called.
-        near: The object, then others that differ from it in the last bits of their weights.
-        seed: Seed of the fresh inputs.
+        near: The object, then copies of it with weights that differ in their last bits.
+        seed: Seed of the random inputs.
 
     Raises:
-        Exception: Whatever the object raises on its example inputs.
+        Exception: Any exception of the object on its example inputs.
     """
     random = np.random.default_rng(seed)
     started = time.process_time()
@@ -162,8 +159,8 @@ def reference(name: str, inputs: Sequence[Array], run: Run, near: Sequence[Any],
     for draw in (_fresh, _finite_specials, _large, _specials):
         if time.process_time() - started > ENOUGH_S and len(cases) > 1:
             break
-        drawn = [draw(one, random) for one in inputs]
-        if any(one is not None for one in drawn):
+        drawn = [draw(array, random) for array in inputs]
+        if any(array is not None for array in drawn):
             given = [old if new is None else new for old, new in zip(inputs, drawn, strict=True)]
             kind = Kind.SPECIAL if draw is _specials else Kind.LARGE if draw is _large else Kind.USUAL
             cases += _drawn_case(run, near, given, inputs, random, kind)
@@ -178,7 +175,7 @@ def _drawn_case(
     random: np.random.Generator,
     kind: Kind,
 ) -> list[Case]:
-    """Return the case of drawn inputs; none where the object refuses them."""
+    """Return the case of random inputs; none if the object refuses them."""
     kept = [new if is_fractional(new.dtype) else old for old, new in zip(example, given, strict=True)]
     for inputs in (given, kept):
         try:
@@ -190,9 +187,9 @@ def _drawn_case(
 
 
 def _tells(case: Case) -> bool:
-    """Say whether there is a finite number in each of the results that have numbers."""
-    arrays = [one for one in case.wanted.arrays if one.size and is_fractional(one.dtype)]
-    return all(bool(np.isfinite(one.astype(np.complex128)).any()) for one in arrays)
+    """Say whether each floating-point result has a finite number."""
+    arrays = [array for array in case.wanted.arrays if array.size and is_fractional(array.dtype)]
+    return all(bool(np.isfinite(array.astype(np.complex128)).any()) for array in arrays)
 
 
 def _case(
@@ -203,23 +200,23 @@ def _case(
     kind: Kind = Kind.USUAL,
 ) -> Case:
     wanted = run(near[0], inputs)
-    moved = [nudged(one, random) for one in inputs]
+    moved = [nudged(array, random) for array in inputs]
     others = [run(function, moved) for function in near]
     expected: list[Expected] = []
     for place, array in enumerate(wanted.arrays):
-        # Where sizes depend on values, only results of the same size tell how far rounding takes them.
-        samples = [one.arrays[place] for one in others if one.arrays[place].shape == array.shape]
+        # If sizes depend on values, only results of the same size show the effect of rounding.
+        samples = [other.arrays[place] for other in others if other.arrays[place].shape == array.shape]
         expected.append(_expected(array, samples, kind))
     return Case(inputs, wanted, tuple(expected), kind)
 
 
 def _expected(array: Array, samples: Sequence[Array], kind: Kind) -> Expected:
-    """Return what a result must be; what tells nothing on inputs of some kind is left out."""
+    """Return the expected result; numbers that reveal nothing for this kind of inputs are ignored."""
     found = rounded(array, samples)
     if found.allowance is not None:
         allowance = LEEWAY * found.allowance + _near_zero(array)
         if array.dtype.kind == "c":
-            # Two libraries round a complex number by its modulus, however small one of its parts is.
+            # Rounding of a complex number is relative to its modulus, however small one part is.
             allowance = np.broadcast_to(allowance.max(axis=0), allowance.shape)
         found = replace(found, allowance=allowance)
     if kind is Kind.USUAL or not array.size:
@@ -231,26 +228,26 @@ def _expected(array: Array, samples: Sequence[Array], kind: Kind) -> Expected:
 
 
 def _near_zero(array: Array) -> float:
-    """Return how far sums may be from zero that are zero but for rounding, given the other numbers."""
+    """Return the tolerance of sums that cancel to zero, given the other numbers of the result."""
     sizes = np.abs(doubles(array))
     sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
     return NEAR_ZERO * precision(array.dtype)[0] * float(np.median(sizes)) if sizes.size else 0.0
 
 
 def nudged(array: Array, random: np.random.Generator) -> Array:
-    """Return floating-point numbers moved by a few of their last bits; whole ones and infinities stay."""
+    """Return floating-point numbers perturbed in their last bits; whole numbers and infinities stay."""
     if not array.size or not is_fractional(array.dtype):
         return array
     step = NUDGE * precision(array.dtype)[0]
     with np.errstate(all="ignore"):
         moved = (array * random.choice([1.0 - step, 1.0 + step], array.shape)).astype(array.dtype)
-    # What was no whole number was rounded already; masks and exponents were not.
+    # Numbers with fractions have been rounded before; masks and exponents have not.
     kept = ~np.isfinite(moved) | (array == np.round(array))
     return np.where(kept, array, moved)
 
 
 def _fresh(array: Array, random: np.random.Generator) -> Array | None:
-    """Return other elements within the range of an array; standard normal ones where all are alike."""
+    """Return random elements in the range of an array; standard normal ones if all elements are equal."""
     if not array.size:
         return None
     if array.dtype.kind == "b":
@@ -258,7 +255,7 @@ def _fresh(array: Array, random: np.random.Generator) -> Array | None:
     if array.dtype.kind in "iu":
         low, high = int(array.min()), int(array.max())
         return None if low == high else random.integers(low, high, array.shape, array.dtype, endpoint=True)
-    if not is_fractional(array.dtype):  # whole numbers of fewer than 8 bits
+    if not is_fractional(array.dtype):  # integers of fewer than 8 bits
         return None
     if array.dtype.kind == "c":
         parts = [_fresh(np.asarray(part(array)), random) for part in (np.real, np.imag)]
@@ -269,19 +266,19 @@ def _fresh(array: Array, random: np.random.Generator) -> Array | None:
         drawn = random.standard_normal(array.shape)
     else:
         drawn = random.uniform(finite.min(), finite.max(), array.shape)
-    # Infinities of a mask stay where they are.
+    # Infinities of a mask stay in place.
     return np.where(np.isfinite(array), drawn, array).astype(array.dtype)
 
 
 def _large(array: Array, random: np.random.Generator) -> Array | None:
-    """Return fresh floating-point numbers ten times as large, an overflow of which tells nothing."""
+    """Return random floating-point numbers ten times as large; their overflows are not compared."""
     drawn = _fresh(array, random) if is_fractional(array.dtype) else None
     with np.errstate(all="ignore"):
         return None if drawn is None else (_half(drawn, upper=True) * 10).astype(array.dtype)
 
 
 def _half(drawn: Array, upper: bool) -> Array:
-    """Return numbers in the upper or lower half of their range, so that sums get another size or sign."""
+    """Return numbers in the upper or lower half of their range, so that sums differ in size or sign."""
     finite = drawn[np.isfinite(drawn)]
     if drawn.dtype.kind == "c" or not finite.size:
         return drawn
@@ -290,7 +287,7 @@ def _half(drawn: Array, upper: bool) -> Array:
 
 
 def _finite_specials(array: Array, random: np.random.Generator) -> Array | None:
-    """Return fresh floating-point numbers, zeros of either sign, subnormal numbers and ties among them."""
+    """Return random floating-point numbers mixed with signed zeros, subnormal numbers and ties."""
     if array.dtype.kind != "f":
         return None
     tiny = float(np.finfo(array.dtype).tiny)
@@ -298,7 +295,7 @@ def _finite_specials(array: Array, random: np.random.Generator) -> Array | None:
 
 
 def _specials(array: Array, random: np.random.Generator) -> Array | None:
-    """Return fresh floating-point numbers with one infinity of each sign and one NaN among them."""
+    """Return random floating-point numbers with one infinity of each sign and one NaN."""
     if array.dtype.kind != "f" or (drawn := _fresh(array, random)) is None:
         return None
     places = random.choice(drawn.size, min(3, drawn.size), replace=False)
@@ -312,7 +309,7 @@ def _mixed(array: Array, random: np.random.Generator, numbers: Sequence[float]) 
         return None
     low, high = float(np.nanmin(drawn)), float(np.nanmax(drawn))
     drawn = _half(drawn, upper=False)
-    allowed = [one for one in numbers if low <= one <= high]  # a logarithm takes no negative numbers
+    allowed = [number for number in numbers if low <= number <= high]  # a logarithm takes no negative numbers
     if not allowed:
         return None
     count = max(drawn.size // SHARE, min(len(allowed), drawn.size // 2))

@@ -1,8 +1,8 @@
-"""A session with an external process that speaks lines: a request is one line, an answer is one or several.
+"""A session with an external process: a request is one line, an answer is one or several lines.
 
-The caller says which line ends an answer. A request that fails costs itself only: the process is replaced, so
-that nothing which it says too late can be taken for the answer to another request. Replacements are bounded:
-a process that fails again and again is an error.
+The caller says which line ends an answer. A failed request affects no other: the process is replaced, so that
+late output cannot be taken for the answer to another request. The number of replacements is limited: a
+process that fails repeatedly is an error.
 """
 
 from collections.abc import Sequence
@@ -10,27 +10,26 @@ from pathlib import Path
 
 from irgym.base.closing import Closing
 from irgym.base.errors import BackendError
-from irgym.measure.line_process import Answered, Ends, Garbled, LineLimits, LineProcess, LineReply, told
-
-__all__ = ["Answered", "Ends", "Garbled", "LineLimits", "LineReply", "LineSession", "told"]
+from irgym.measure.external.process import LineProcess
+from irgym.measure.external.protocol import Answered, Ends, LineLimits, LineReply, told
 
 
 class LineSession(Closing):
-    """Asks an external process one request after the other.
+    """Sends requests to an external process, one at a time.
 
-    The process starts on the first request, in a process group of its own. What it writes between requests
-    is dropped; where that would end an answer, nobody knows to which request, and the process is replaced.
-    On Linux the group is killed when this process dies. Use it from one thread at a time, and close it.
+    The process starts on the first request, in a new process group. Output between requests is dropped; if it
+    contains the end of an answer, the process is replaced, since the request is unknown. On Linux the group
+    is killed when this process dies. Use it from one thread at a time, and close it.
 
     Args:
         command: The program and its arguments.
-        ends: Which line ends an answer.
-        name: What errors call the process.
-        remedy: What errors advise where it does not work.
-        greeting: Which line says that the process is ready; None where it says nothing at first.
-        farewell: The line that asks it to end; None where the end of its input does.
+        ends: Recognises the line that ends an answer.
+        name: Name of the process in errors.
+        remedy: Advice in errors where it does not work.
+        greeting: Recognises the line that says that the process is ready; None if there is no such line.
+        farewell: Line that asks the process to exit; None if the end of its input does.
         folder: Its working folder.
-        limits: What to bear with.
+        limits: Limits of the session.
     """
 
     def __init__(
@@ -62,11 +61,11 @@ class LineSession(Closing):
 
         Args:
             line: The request, without a line break.
-            ends: Which line ends this answer; by default that of the session.
-            timeout_s: Seconds that it may take; by default those of the limits.
+            ends: Recognises the line that ends this answer; by default the session's.
+            timeout_s: Time limit in seconds; by default the session's.
 
         Raises:
-            BackendError: The process does not start, or fails again and again. `close` allows new attempts.
+            BackendError: The process does not start, or fails repeatedly. `close` allows new attempts.
             ValueError: The request has a line break in it.
         """
         if "\n" in line or "\r" in line:
@@ -76,7 +75,7 @@ class LineSession(Closing):
         try:
             reply = life.ask(f"{line}\n".encode(), wanted, timeout_s or self._limits.timeout_s)
         finally:
-            if not life.settled:  # an interrupt included: what it says later answers nothing
+            if not life.settled:  # also after an interrupt: later output answers no request
                 self._kill()
         if isinstance(reply, Answered):
             self._failures = 0
@@ -87,7 +86,7 @@ class LineSession(Closing):
         return reply
 
     def close(self) -> None:
-        """End the process: by its farewell and the end of its input, then by SIGTERM, then by SIGKILL."""
+        """End the process: by the farewell and the end of its input, then by SIGTERM, then by SIGKILL."""
         life, self._life = self._life, None
         self._failures = self._lost = 0
         if life:
@@ -99,7 +98,7 @@ class LineSession(Closing):
             self._kill()
 
     def _ready(self, ends: Ends) -> LineProcess:
-        """Return a process that waits for a request, a new one where there is none."""
+        """Return a process that is ready for a request, a new one if necessary."""
         if self._failures > self._limits.failures:
             raise self._broken(f"failed {self._failures} times in a row", None)
         if self._life:

@@ -1,6 +1,6 @@
-"""Torch modules as the reference of what stands for them; imports torch."""
+"""Comparison of functions with the torch modules that they replace; imports torch."""
 
-# torch leaves parts of its own types open.
+# Some of torch's types are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 from collections.abc import Callable, Mapping, Sequence
@@ -14,35 +14,35 @@ from torch.utils import _pytree as pytree
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
-from irgym.measure.called import Reference, Results, nudged, reference
+from irgym.measure.callables.comparison import Reference, Results, nudged, reference
+from irgym.measure.callables.torch_modules import array_of, kind_of, leaves_of, without_caches
 from irgym.measure.checking.numbers import Array, same_bits
-from irgym.measure.torch_modules import array_of, kind_of, leaves_of, without_caches
 
 HEAVY = 1 << 30
-"""Bytes of weights from which on no second module with other weights is made."""
+"""Bytes of weights from which on no copy of the module with perturbed weights is made."""
 
 HASHED = 1 << 20
-"""Elements of a tensor up to which it is compared by value, and beyond which by its address and version."""
+"""Number of elements up to which a tensor is compared by value; larger ones by address and version."""
 
 _DEEP = 4
-"""How deep attributes of a module are looked into."""
+"""Depth to which attributes of a module are compared."""
 
-_OWN = frozenset(vars(nn.Module()))
+_COMMON = frozenset(vars(nn.Module()))
 """Attributes that every module has."""
 
 
 def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
-    """Refuse a module that no program can stand for.
+    """Refuse a module that no program can replace.
 
     It is called twice with the same inputs, without gradients.
 
     Args:
         module: The module.
-        inputs: Example inputs; they stay as they are.
+        inputs: Example inputs; they are not modified.
 
     Raises:
-        ProgramError: It fails; its results are no tensors, or others the second time; it draws random
-            numbers, keeps state in itself, or changes its inputs.
+        ProgramError: It fails; its results are not tensors, or differ the second time; it draws random
+            numbers, keeps state, or changes its inputs.
     """
     name = type(module).__name__
     _refuse_devices(module, inputs, name)
@@ -53,7 +53,7 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
         _refuse_changed(inputs, given, name)
         before = _state(module)
         second = _called(module, given, name)
-    changed = next((own for own, token in _state(module).items() if before.get(own) != token), None)
+    changed = next((name for name, token in _state(module).items() if before.get(name) != token), None)
     if changed in dict(module.named_buffers()):
         raise ProgramError(
             f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place "
@@ -72,18 +72,18 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
 
 
 def copied(inputs: Sequence[Any]) -> tuple[Any, ...]:
-    """Return inputs as tensors of their own, of which no two share memory: exporters make one of those."""
+    """Return copies of inputs that share no memory: exporters merge inputs that are the same tensor."""
     return pytree.tree_map(_copy, tuple(inputs))
 
 
 def compare(module: nn.Module, inputs: Sequence[Any], function: Callable[..., Any], seed: int) -> Validation:
-    """Compare a function with the module that it stands for, on the example inputs and on fresh ones.
+    """Compare a function with the module that it replaces, on the example inputs and on random ones.
 
     Args:
         module: The module.
         inputs: Example inputs.
-        function: Takes and returns what the module does.
-        seed: Seed of the fresh inputs.
+        function: The function, with the signature of the module.
+        seed: Seed of the random inputs.
 
     Raises:
         IrgymError: The function refuses inputs that the module takes.
@@ -93,7 +93,7 @@ def compare(module: nn.Module, inputs: Sequence[Any], function: Callable[..., An
 
 
 def reference_of(module: nn.Module, inputs: Sequence[Any], seed: int) -> Reference:
-    """Return what a module makes of its example inputs and of fresh ones."""
+    """Return a module's results for its example inputs and for random ones."""
     example, structure = pytree.tree_flatten(tuple(inputs))
 
     def run(function: Callable[..., Any], arrays: Sequence[Array]) -> Results:
@@ -104,30 +104,30 @@ def reference_of(module: nn.Module, inputs: Sequence[Any], seed: int) -> Referen
     arrays = [array_of(leaf) for leaf in example]
     weights = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     near: list[Callable[..., Any]] = [module]
-    if sum(one.nbytes for one in weights.values()) < HEAVY:
+    if sum(weight.nbytes for weight in weights.values()) < HEAVY:
         random = np.random.default_rng(seed)
-        moved = {own: _nudged(one, random) for own, one in weights.items()}
+        moved = {name: _nudged(weight, random) for name, weight in weights.items()}
 
         def other(*given: Any) -> Any:
             return torch.func.functional_call(module, moved, given)
 
         try:
             run(other, arrays)
-        except Exception:  # noqa: BLE001  # some modules, such as those of torch.jit, let nothing be exchanged
+        except Exception:  # noqa: BLE001  # the weights of some modules, such as torch.jit's, are fixed
             other = module
         near.append(other)
     return reference(type(module).__name__, arrays, run, near, seed)
 
 
 def results_of(value: Any) -> Results:
-    """Return what a module returned as plain data, copied.
+    """Return a module's results as plain data, copied.
 
     Raises:
-        TypeError: There is something in it that is neither a tensor nor a plain value.
+        TypeError: The results contain something other than tensors and plain values.
     """
     leaves = leaves_of(value)
-    arrays = tuple(array_of(one).copy() for one in leaves if isinstance(one, Tensor))
-    kinds = tuple(kind_of(one) if isinstance(one, Tensor) else repr(one) for one in leaves)
+    arrays = tuple(array_of(leaf).copy() for leaf in leaves if isinstance(leaf, Tensor))
+    kinds = tuple(kind_of(leaf) if isinstance(leaf, Tensor) else repr(leaf) for leaf in leaves)
     return Results(pytree.tree_structure(value), kinds, arrays)
 
 
@@ -146,7 +146,7 @@ def _called(module: nn.Module, inputs: Sequence[Any], name: str) -> Results:
 
 
 def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
-    """Refuse inputs or results that no program has."""
+    """Refuse inputs or results that programs cannot have."""
     try:
         for leaf in leaves_of(values):
             if isinstance(leaf, Tensor):
@@ -160,7 +160,7 @@ def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
 
 def _refuse_devices(module: nn.Module, inputs: Sequence[Any], name: str) -> None:
     tensors = [*module.parameters(), *module.buffers(), *pytree.tree_leaves(tuple(inputs))]
-    devices = {one.device.type for one in tensors if isinstance(one, Tensor)} - {"cpu"}
+    devices = {tensor.device.type for tensor in tensors if isinstance(tensor, Tensor)} - {"cpu"}
     if "meta" in devices:
         raise ProgramError(
             f"{name} or its inputs are on the device meta, which holds no numbers: give them on the CPU"
@@ -180,7 +180,7 @@ def _copy(value: Any) -> Any:
 
 
 def _like(example: Any, array: Array) -> Any:
-    """Return an array as a tensor that lies in memory as an example does, or the example that is none."""
+    """Return an array as a tensor with an example's memory layout; examples that are not tensors stay."""
     if not isinstance(example, Tensor):
         return example
     return torch.empty_like(example, requires_grad=False).copy_(torch.from_numpy(np.array(array)))
@@ -189,7 +189,7 @@ def _like(example: Any, array: Array) -> Any:
 def _nudged(weight: Tensor, random: np.random.Generator) -> Tensor:
     if not weight.is_floating_point() or weight.layout is not torch.strided:
         return weight
-    # Of types that numpy lacks nothing is moved.
+    # Types that numpy lacks stay unperturbed.
     try:
         array = array_of(weight)
     except TypeError:
@@ -198,21 +198,21 @@ def _nudged(weight: Tensor, random: np.random.Generator) -> Tensor:
 
 
 def _alike(first: Results, second: Results) -> bool:
-    return all(same_bits(one, other) for one, other in zip(first.arrays, second.arrays, strict=True))
+    return all(same_bits(left, right) for left, right in zip(first.arrays, second.arrays, strict=True))
 
 
 def _state(module: nn.Module) -> dict[str, object]:
-    """Return what tells whether a module changed: a token of each attribute and buffer, by its name."""
+    """Return a token of each attribute and buffer of a module, by name, which shows whether it changed."""
     found: dict[str, object] = {}
     for prefix, part in module.named_modules():
-        own = {name: value for name, value in vars(part).items() if name not in _OWN}
-        for name, value in (*own.items(), *part.named_buffers(recurse=False)):
+        attributes = {name: value for name, value in vars(part).items() if name not in _COMMON}
+        for name, value in (*attributes.items(), *part.named_buffers(recurse=False)):
             found[f"{prefix}.{name}".lstrip(".")] = _token(value, _DEEP)
     return found
 
 
 def _token(value: Any, deep: int) -> object:
-    """Return something that is equal for equal values, as far as can be told."""
+    """Return a token that is equal for equal values, as far as possible."""
     if isinstance(value, Tensor):
         if isinstance(value, nn.Parameter) or value.numel() > HASHED or value.layout is not torch.strided:
             return id(value), value._version
@@ -225,9 +225,9 @@ def _token(value: Any, deep: int) -> object:
         return type(value)
     inside = partial(_token, deep=deep - 1)
     if isinstance(value, Mapping):
-        return tuple((repr(own), inside(one)) for own, one in value.items())
+        return tuple((repr(key), inside(inner)) for key, inner in value.items())
     if isinstance(value, list | tuple | set | frozenset):
-        return len(value), tuple(inside(one) for one in value)
+        return len(value), tuple(inside(inner) for inner in value)
     if isinstance(value, nn.Module | type) or callable(value):
         return type(value)
     return type(value), inside(getattr(value, "__dict__", None))

@@ -1,0 +1,1 @@
+"""Functions and torch modules of users: compared with, and replaced by, the programs made of them."""

@@ -1,0 +1,1 @@
+"""External processes that answer requests line by line, such as compilers with a server mode."""
