@@ -13,6 +13,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, get_args
@@ -81,7 +82,9 @@ def _choices(home: Environment) -> Iterator[tuple[str, str]]:
 
 def _described(named: Iterable[Any]) -> str:
     """Return names with their descriptions."""
-    texts = [(value.name, getattr(value, "description", "") or getattr(value, "summary", "")) for value in named]
+    texts = [
+        (value.name, getattr(value, "description", "") or getattr(value, "summary", "")) for value in named
+    ]
     return "; ".join(f"`{name}`: {text}" for name, text in texts)
 
 
@@ -171,7 +174,7 @@ def _attribute_docstrings(owner: type[Any]) -> Iterator[tuple[str, str]]:
     [definition] = ast.parse(inspect.cleandoc("\n" + inspect.getsource(owner))).body
     assert isinstance(definition, ast.ClassDef)
     body = definition.body
-    for statement, following in zip(body, body[1:], strict=False):
+    for statement, following in pairwise(body):
         if isinstance(statement, ast.AnnAssign) and isinstance(following, ast.Expr):
             name, text = statement.target, following.value
             if isinstance(name, ast.Name) and isinstance(text, ast.Constant):
@@ -187,8 +190,7 @@ def commands() -> str:
 def command_options(name: str) -> str:
     """Return the tables of a command's positional arguments and options."""
     rows = [
-        (_option(field), _text_of(field.default), meaning)
-        for field, meaning in _options(command_class(name))
+        (_option(field), _text_of(field.default), meaning) for field, meaning in _options(command_class(name))
     ]
     return table(("option", "default", "meaning"), rows)
 

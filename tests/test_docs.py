@@ -1,4 +1,4 @@
-"""The documentation can be run, and follows the code: Python blocks, commands, links, generated tables, sizes."""
+"""The documentation runs and follows the code: Python blocks, commands, links, generated tables, sizes."""
 
 import importlib.util
 import re
@@ -122,7 +122,8 @@ def test_links_and_files_exist(page: Path):
         assert (ROOT / path.removeprefix("python ")).exists(), path
 
 
-SOURCES = re.compile(r"`((?:%s)/[\w/]*(?:\.py|\.cc|/))`" % "|".join(p.name for p in SOURCE.iterdir() if p.is_dir()))
+ROOMS = "|".join(path.name for path in SOURCE.iterdir() if path.is_dir())
+SOURCES = re.compile(rf"`((?:{ROOMS})/[\w/]*(?:\.py|\.cc|/))`")
 
 
 @pytest.mark.parametrize("page", [*GUIDES, *REFERENCE], ids=named)
