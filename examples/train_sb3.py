@@ -26,7 +26,7 @@ def main(steps: int = 2000, seed: int = 0) -> None:
             action, _ = model.predict(observation, action_masks=info["action_mask"], deterministic=True)
             observation, _, terminated, truncated, info = env.step(action)
             done = terminated or truncated
-        print(f"{uri}: {info['speedup']:.2f}x over the program as written by: {info['schedule']}")
+        print(f"{uri}: {info['speedup']:.2f}x over the original program by: {info['schedule']}")
     env.close()
 
 

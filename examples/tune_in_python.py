@@ -10,7 +10,7 @@ import irgym
 def main(program: str = "loops://mm/128x128x128", seconds: float = 5.0, out: Path = Path("kernel.c")) -> None:
     result = irgym.tune(program, seconds=seconds)
     print(f"{result.schedule}\n{result.program_after}")
-    print(f"{result.speedup:.2f}x over the program as written; {result.machine}")
+    print(f"{result.speedup:.2f}x over the original program; {result.machine}")
     print(f"checked: {result.validation}")
     print("written:", *result.export(out))
 

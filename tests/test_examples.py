@@ -58,7 +58,7 @@ def example(name: str) -> ModuleType:
 def test_tune_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     example("tune_in_python").main("loops://mm/32x32x32", 0.5, tmp_path / "kernel.c")
     printed = capsys.readouterr().out
-    assert "over the program as written" in printed and "checked: Validation(ok=True" in printed
+    assert "over the original program" in printed and "checked: Validation(ok=True" in printed
     assert "irgym_kernel" in (tmp_path / "kernel.c").read_text()
 
 
@@ -81,7 +81,7 @@ def test_train_sb3(capsys: pytest.CaptureFixture[str]):
     example("train_sb3").main(steps=1)
     lines = capsys.readouterr().out.splitlines()
     assert [line.split(": ")[0] for line in lines] == ["loops://mm/48x48x48", "loops://mm/64x80x64"]
-    assert all("x over the program as written" in line for line in lines)
+    assert all("x over the original program" in line for line in lines)
 
 
 def test_plugin_search_finds_the_optimum(irgym: Irgym):

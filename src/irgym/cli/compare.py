@@ -21,7 +21,7 @@ class Compare:
     environment: Positional[str]
     """Name of the environment."""
     methods: str | None = None
-    """Methods, separated by commas: base (the program as written), a default schedule of the compiler, a
+    """Methods, separated by commas: base (the original program), a default schedule of the compiler, a
     search, policy:NAME (never worse than base), raw:NAME (the policy's final state as it is; comes with
     policy:NAME), guided:NAME, or a baseline such as numpy.
 
@@ -55,7 +55,7 @@ class Compare:
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     resume: bool = False
-    """Continue with the results in the JSON file, or else in the run folder; begin anew if there are none."""
+    """Continue with the results in the JSON file, or else in the run folder; start again if there are none."""
 
     def run(self) -> None:
         """Compare, print, record."""

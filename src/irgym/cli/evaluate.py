@@ -21,7 +21,7 @@ from irgym.reporting.wide_table import WideTable
 class Evaluate:
     """Run a trained policy on every program of a split, greedily and without a search.
 
-    The result is the best of the final state, the best state seen on the way, and the program as written.
+    The result is the best of the final state, the best state seen on the way, and the original program.
     What the policy comes to by itself stands beside it, as `raw policy`.
 
     Writes evaluation.json into the run folder, and steps.json: the schedule of the greatest speedup, step by
@@ -39,7 +39,7 @@ class Evaluate:
     objective: str | None = None
     """What is measured, such as `time`; by default the objective that the policy was trained on."""
     target: str | None = None
-    """What code is made for, such as x86-64-v3 (AVX2); by default the policy's own."""
+    """Target of the code, such as x86-64-v3 (AVX2); by default the target of the policy."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
     farm: str | None = None

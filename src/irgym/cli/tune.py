@@ -44,7 +44,7 @@ class Tune:
     """Seed of all random choices."""
     resume: bool = False
     """Go on from what was found before on this machine; `irgym history` shows that. Time and evaluations
-    count anew."""
+    start from zero."""
     add_seconds: float | None = None
     """The same as --resume --seconds."""
     quick: bool = False
