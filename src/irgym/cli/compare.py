@@ -55,7 +55,7 @@ class Compare:
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     resume: bool = False
-    """Continue with the results in the JSON file, or else in the run folder; start again if there are none."""
+    """Continue with the results in the JSON file, or else in the run folder; start over without one."""
 
     def run(self) -> None:
         """Compare, print, record."""
