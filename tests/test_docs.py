@@ -90,7 +90,7 @@ def test_python_blocks_run(
 @pytest.mark.parametrize("page", PAGES, ids=named)
 def test_other_python_blocks_compile(page: Path):
     for block in [*blocks(page, "py"), *blocks(page, r" \{ \.python")]:
-        if "--8<--" not in block:  # a file, which its own tests run
+        if "--8<--" not in block:  # a file, run by other tests
             compile(block, str(page), "exec")
 
 
