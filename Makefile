@@ -63,6 +63,7 @@ bench: $(INSTALLED)
 	for script in benchmarks/*_throughput.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 docs: $(VENV)/.docs
+	$(BIN)/python docs/generate.py
 	$(BIN)/mkdocs build --strict
 
 format: $(INSTALLED)

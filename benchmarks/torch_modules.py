@@ -141,7 +141,7 @@ def apart(name: str, environment: str, threads: int, options: Options) -> Found 
 
 
 HEADS = (
-    "| module | threads | environment | validated | over as written | over eager | over torch.compile |",
+    "| module | threads | environment | validated | over the original | over eager | over torch.compile |",
     "|---|---|---|---|---|---|---|",
 )
 

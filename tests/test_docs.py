@@ -1,19 +1,36 @@
-"""The documentation runs: Python blocks, command lines, links between files."""
+"""The documentation runs and follows the code: Python blocks, commands, links, generated tables, sizes."""
 
+import importlib.util
 import re
 import shlex
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
-from irgym.cli.commands import parsed
+from irgym.cli.commands import SUMMARIES, command_class, parsed
 
 ROOT = Path(__file__).parent.parent
-PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+SOURCE = ROOT / "src" / "irgym"
+GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
+MEASURED = sorted((ROOT / "docs" / "measured").glob("*.md"))
+PAGES = [*GUIDES, *REFERENCE, *MEASURED]
+WORDS = 30_000
+"""Words of the guides, at most."""
+
+
+def named(page: Path) -> str:
+    return str(page.relative_to(ROOT / "docs" if page.is_relative_to(ROOT / "docs") else ROOT))
 
 
 def blocks(page: Path, language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
+    """Return the code blocks of a page in a language, those in lists too."""
+    found = re.findall(rf"^( *)```{language}[^\n]*\n(.*?)^\1```", page.read_text(), re.MULTILINE | re.DOTALL)
+    return [re.sub(rf"^{indent}", "", block, flags=re.MULTILINE) for indent, block in found]
 
 
 def python(page: Path) -> list[str]:
@@ -21,40 +38,116 @@ def python(page: Path) -> list[str]:
 
 
 def commands() -> list[str]:
-    found: list[str] = []
-    for page in PAGES:
-        for block in blocks(page, "bash"):
-            lines = block.replace("\\\n", " ").splitlines()
-            found += [line for line in lines if re.match(r"(\.venv/bin/)?irgym ", line)]
-    return list(dict.fromkeys(found))
+    """Return the command lines of all pages, one after the other in blocks of bash."""
+    lines = (
+        line.removeprefix(".venv/bin/")
+        for page in PAGES
+        for block in blocks(page, "bash")
+        for line in block.replace("\\\n", " ").splitlines()
+    )
+    return list(dict.fromkeys(line for line in lines if line.startswith("irgym ")))
 
 
-# What the page on exports shows runs without irgym: `test_exports.py`.
+def mentions() -> list[str]:
+    """Return the command lines within sentences and tables; they need not be complete."""
+    spans = (span for page in PAGES for span in re.findall(r"`(irgym [^`]+)`", page.read_text()))
+    return list(dict.fromkeys(" ".join(span.split()) for span in spans))
+
+
+def options_of(kind: type[Any]) -> Iterator[str]:
+    """Yield the options of a command's class, those of nested classes among them."""
+    for field in fields(kind):
+        inner: Any = field.default_factory
+        if is_dataclass(inner):
+            yield from options_of(inner)  # pyright: ignore[reportArgumentType]
+        else:
+            yield "--" + field.name.replace("_", "-")
+
+
+def generator() -> ModuleType:
+    """Import the script that makes tables."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 RUN = [page for page in PAGES if python(page) and page.stem != "exports"]
+"""Pages whose Python blocks run; those of `exports` run without irgym, in `test_exports.py`."""
 
 
-@pytest.mark.parametrize("page", RUN, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", RUN, ids=named)
 def test_python_blocks_run(
     page: Path, request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.chdir(tmp_path)  # what they write is not for the checkout
-    if page.stem == "hlo":
+    monkeypatch.chdir(tmp_path)  # files that they write stay out of the checkout
+    if "hlo" in page.read_text() and "import jax" in "\n".join(python(page)):
         request.getfixturevalue("engine")
     exec(compile("\n".join(python(page)), str(page), "exec"), {"__name__": page.stem})
 
 
+@pytest.mark.parametrize("page", PAGES, ids=named)
+def test_other_python_blocks_compile(page: Path):
+    for block in [*blocks(page, "py"), *blocks(page, r" \{ \.python")]:
+        if "--8<--" not in block:  # a file, run by other tests
+            compile(block, str(page), "exec")
+
+
 @pytest.mark.parametrize("line", commands())
 def test_command_lines_parse(line: str):
-    arguments = shlex.split(line, comments=True)[1:]
-    parsed(arguments)
+    parsed(shlex.split(line, comments=True)[1:])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("line", mentions())
+def test_mentioned_commands_and_options_exist(line: str):
+    name, *words = line.removeprefix("irgym ").split()
+    if name == "--help" or name.isupper():
+        return
+    assert name in SUMMARIES
+    known = {"--help", *options_of(command_class(name))}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize("page", PAGES, ids=named)
 def test_links_and_files_exist(page: Path):
     text = page.read_text()
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", text):
         assert (page.parent / target).exists(), target
     for snippet in re.findall(r'--8<-- "([^":]+)', text):
         assert (ROOT / snippet).exists(), snippet
-    for path in re.findall(r"`((?:examples|benchmarks|tests)/[\w/.]+)`", text):
-        assert (ROOT / path).exists(), path
+    if page.stem == "foreign_mlir":
+        return  # it names files of other projects
+    for path in re.findall(r"`((?:python )?(?:examples|benchmarks|fuzz|tests|docs|src)/[\w/.-]+)", text):
+        assert (ROOT / path.removeprefix("python ")).exists(), path
+
+
+ROOMS = "|".join(path.name for path in SOURCE.iterdir() if path.is_dir())
+SOURCES = re.compile(rf"`((?:{ROOMS})/[\w/]*(?:\.py|\.cc|/))`")
+
+
+@pytest.mark.parametrize("page", [*GUIDES, *REFERENCE], ids=named)
+def test_files_and_folders_of_the_source_exist(page: Path):
+    for path in SOURCES.findall(page.read_text()):
+        assert (SOURCE / path).exists(), path
+
+
+def test_generated_tables_are_up_to_date():
+    made = generator()
+    stale = [named(page) for page in made.PAGES if made.generated(page.read_text()) != page.read_text()]
+    assert not stale, "run `python docs/generate.py`"
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (ROOT / "mkdocs.yml").read_text()
+    pages = [*GUIDES[2:], *REFERENCE, *sorted((ROOT / "docs" / "api").glob("*.md"))]
+    assert [named(page) for page in pages if named(page) not in navigation] == []
+
+
+def test_the_menu_of_the_api_lists_every_environment():
+    folders = (path for path in (SOURCE / "envs").iterdir() if (path / "environment.py").exists())
+    assert {path.name for path in folders} <= {path.stem for path in (ROOT / "docs" / "api").glob("*.md")}
+
+
+def test_guides_are_short():
+    assert sum(len(page.read_text().split()) for page in GUIDES) <= WORDS
