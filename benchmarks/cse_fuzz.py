@@ -82,7 +82,7 @@ def main(options: Options) -> None:
     print(fingerprint().text())
     rng = np.random.default_rng(options.seed)
     datasets = [CSE.dataset(name) for name in options.datasets]
-    uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.limit)
+    uris = spread([uri for dataset in datasets for uri in (*dataset.train, *dataset.test)], options.limit)
     each = -(-options.choices // len(uris))
     started = time.perf_counter()
     passed = wrong = same = seen = 0
@@ -103,17 +103,17 @@ def main(options: Options) -> None:
             calls += [(task, running(task, rng, options.inputs)) for task in tasks[:running_left]]
             running_left -= len(tasks[:running_left])
             said = [told(reply) for reply in farm.run([call for _, call in calls])]
-            for (task, call), one in zip(calls, said, strict=True):
-                if not one.ok:
+            for (task, call), validation in zip(calls, said, strict=True):
+                if not validation.ok:
                     wrong += 1
-                    print(f"{task.uri}: {call.arguments[2]}: {one.detail}", flush=True)
+                    print(f"{task.uri}: {call.arguments[2]}: {validation.detail}", flush=True)
             ran = said[len(looked_at) :]
-            passed += sum(one.ok for one in said[: len(looked_at)])
+            passed += sum(validation.ok for validation in said[: len(looked_at)])
             for answer in said[: len(looked_at)]:
                 proofs.update(answer.figures)
-            same += sum(one.ok and one.inputs > 0 for one in ran)
-            seen += sum(one.checked for one in ran)
-            blind.update(one.blind for one in ran if one.ok and not one.inputs)
+            same += sum(validation.ok and validation.inputs > 0 for validation in ran)
+            seen += sum(validation.checked for validation in ran)
+            blind.update(validation.blind for validation in ran if validation.ok and not validation.inputs)
             print(
                 f"{begin + len(chunk)} functions, {passed} choices, {same} ran", file=sys.stderr, flush=True
             )

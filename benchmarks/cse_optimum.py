@@ -43,18 +43,22 @@ class Options:
 def scores_of(task: CseTask, bench: Bench) -> dict[frozenset[int], float]:
     """Return the score of every choice."""
     places = range(len(task.names))
-    choices = [frozenset(one) for count in range(len(places) + 1) for one in combinations(places, count)]
-    measured = bench.measure([task.job(CseState(one)) for one in choices])
-    return {one: found.cost for one, found in zip(choices, measured, strict=True)}
+    choices = [
+        frozenset(chosen) for count in range(len(places) + 1) for chosen in combinations(places, count)
+    ]
+    measured = bench.measure([task.job(CseState(choice)) for choice in choices])
+    return {choice: found.cost for choice, found in zip(choices, measured, strict=True)}
 
 
 def memoised(task: CseTask, bench: Bench) -> float:
     """Return how many choices a second are looked up that were scored before, with all that asks for them."""
-    states = [CseState(frozenset(one)) for one in combinations(range(len(task.names)), len(task.names) // 2)]
-    bench.evaluator.evaluate([task.job(one) for one in states])
+    states = [
+        CseState(frozenset(chosen)) for chosen in combinations(range(len(task.names)), len(task.names) // 2)
+    ]
+    bench.evaluator.evaluate([task.job(state) for state in states])
     started = time.perf_counter()
     for _ in range(AGAIN):
-        bench.evaluator.evaluate([task.job(one) for one in states])
+        bench.evaluator.evaluate([task.job(state) for state in states])
     return AGAIN * len(states) / (time.perf_counter() - started)
 
 

@@ -53,8 +53,10 @@ def left_out(uri: str, error: ProgramError) -> None:
 def outcomes_of(uris: Sequence[str], evaluator: Evaluator, options: Options) -> list[Known]:
     """Return all outcomes of the functions that have few enough."""
     tasks = tasks_of(uris, lambda uri: CSE.task(uri, target=options.target), left_out)
-    found = all_outcomes((one for one in tasks if one.names), evaluator, 2 * options.choices)
-    return [(task, one) for task, one in found if isinstance(task, CseTask) and one is not None]
+    found = all_outcomes((task for task in tasks if task.names), evaluator, 2 * options.choices)
+    return [
+        (task, outcomes) for task, outcomes in found if isinstance(task, CseTask) and outcomes is not None
+    ]
 
 
 def rows(task: CseTask) -> NDArray[np.float32]:
@@ -64,15 +66,15 @@ def rows(task: CseTask) -> NDArray[np.float32]:
     return np.concatenate([seen, whole], axis=1)
 
 
-def cost(one: Outcomes, shared: frozenset[int]) -> float:
+def cost(outcomes: Outcomes, shared: frozenset[int]) -> float:
     """Return the logarithm of a choice's score."""
-    return float(one.costs[one.states.index(CseState(shared))])
+    return float(outcomes.costs[outcomes.states.index(CseState(shared))])
 
 
-def gains(task: CseTask, one: Outcomes) -> list[float]:
+def gains(task: CseTask, outcomes: Outcomes) -> list[float]:
     """Return what sharing each candidate on its own gains."""
-    nothing = cost(one, frozenset())
-    return [nothing - cost(one, frozenset([place])) for place in range(len(task.names))]
+    nothing = cost(outcomes, frozenset())
+    return [nothing - cost(outcomes, frozenset([place])) for place in range(len(task.names))]
 
 
 def main(options: Options) -> None:
@@ -87,11 +89,11 @@ def main(options: Options) -> None:
         max_iter=300, learning_rate=0.05, max_leaf_nodes=15, l2_regularization=5.0, random_state=options.seed
     ).fit(np.concatenate([rows(task) for task, _ in train]), wanted)
     reached = best = 0.0
-    for task, one in test:
+    for task, outcomes in test:
         predicted = trees.predict(rows(task))
-        everything = cost(one, frozenset(range(len(predicted))))
-        reached += everything - cost(one, frozenset(np.flatnonzero(predicted > 0).tolist()))
-        best += everything - float(one.least[0])
+        everything = cost(outcomes, frozenset(range(len(predicted))))
+        reached += everything - cost(outcomes, frozenset(np.flatnonzero(predicted > 0).tolist()))
+        best += everything - float(outcomes.least[0])
     mean = math.exp(-reached / len(test))
     print(f"{len(train)} functions to learn from, {len(test)} of the test split")
     print(f"trees over all: {mean:.4f}; {reached / best:.1%} of the best choices' gain")

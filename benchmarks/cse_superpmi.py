@@ -60,7 +60,9 @@ def collection_in(folder: Path, options: Options) -> Collection:
 
 def score_of(index: int, chosen: tuple[int, ...]) -> float:
     """Return what the stand-in has to say of a choice."""
-    return 100.0 + index - sum(one + 1 for one in chosen) + (3 if chosen and len(chosen) == index % 7 else 0)
+    return (
+        100.0 + index - sum(place + 1 for place in chosen) + (3 if chosen and len(chosen) == index % 7 else 0)
+    )
 
 
 def main(options: Options) -> None:
@@ -74,7 +76,7 @@ def main(options: Options) -> None:
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as folder, LocalFarm(options.processes, LIMITS) as farm:
         collection = collection_in(Path(folder), options)
-        calls = [Call(f"{RUNNER}:measure", (collection, *one, "score")) for one in asked]
+        calls = [Call(f"{RUNNER}:measure", (collection, *request, "score")) for request in asked]
         started = time.perf_counter()
         replies = farm.run(calls)
         seconds = time.perf_counter() - started

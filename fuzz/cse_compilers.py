@@ -22,10 +22,10 @@ import tyro
 
 from irgym.base.errors import ProgramError
 from irgym.core.schedule import replay
+from irgym.envs.cse.checking.proving.proofs import proofs_of
 from irgym.envs.cse.compiling import llvm
 from irgym.envs.cse.compiling.export import export_module
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.proving.proofs import proofs_of
 from irgym.measure.evaluators import Inline
 
 SOURCES = Path(__file__).parent / "cse_languages"
@@ -99,7 +99,7 @@ def tried(file: Path, count: int) -> tuple[Counter[str], list[str]]:
         proofs = proofs_of(str(task.module), task.analysed.function.name, shared)
         totals.update({"pairs": proofs.pairs, "proved": proofs.proved})
         problems += [f"{uri}: {pair} refuted" for pair in proofs.refuted]
-        parts.append((task, everything))
+        parts.append(task.choice(everything))
     [result] = export_module(parts, file.with_name("result.ll"))
     llvm.read(result.read_text(), result.name)
     return totals, problems

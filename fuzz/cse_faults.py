@@ -199,9 +199,9 @@ def _zero_lost(line: str) -> str:
 
 def _arguments(line: str, inside: str) -> Iterator[str]:
     operands = listed(inside)
-    for place, one in enumerate(operands):
-        head, _, value = one.rpartition(" ")
-        kind = one.split(" ")[0]
+    for place, operand in enumerate(operands):
+        head, _, value = operand.rpartition(" ")
+        kind = operand.split(" ")[0]
         others = [
             other for other in operands if other.split(" ")[0] == kind and other.rpartition(" ")[2] != value
         ]
@@ -222,13 +222,12 @@ def _copies(line: str, match: re.Match[str]) -> Iterator[str]:
     if value.isdigit():
         for new in (int(value) - 1, int(value) + 1):
             yield f"  {match[1]}{target}, {source}, {head} {new}, {last}{match[3]}"
-    for one in (target, source):
-        name = one.rpartition(" ")[2]
+    for operand in (target, source):
+        name = operand.rpartition(" ")[2]
         if name.startswith("%"):
-            moved_one = f"  %irgym.m = getelementptr i8, ptr {name}, i64 1\n"
-            yield moved_one + line.replace(
-                one, re.sub(r"(nonnull|align \d+|dereferenceable\(\d+\)) ", "", one).replace(name, "%irgym.m")
-            )
+            shifted = f"  %irgym.m = getelementptr i8, ptr {name}, i64 1\n"
+            unmarked = re.sub(r"(nonnull|align \d+|dereferenceable\(\d+\)) ", "", operand)
+            yield shifted + line.replace(operand, unmarked.replace(name, "%irgym.m"))
 
 
 def moved(lines: Sequence[str]) -> Iterator[Fault]:
@@ -246,7 +245,7 @@ def moved(lines: Sequence[str]) -> Iterator[Fault]:
 
 def _writes(line: str) -> bool:
     known = ("memory(none)", "memory(read)", "@llvm.")
-    return bool(_CALL.search(line)) and line.startswith("  ") and not any(one in line for one in known)
+    return bool(_CALL.search(line)) and line.startswith("  ") and not any(name in line for name in known)
 
 
 def _shared_over(lines: Sequence[str], place: int) -> Iterator[Fault]:

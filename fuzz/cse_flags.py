@@ -16,14 +16,14 @@ from itertools import product
 import numpy as np
 import tyro
 
+from irgym.envs.cse.checking.proving.pairs import Pairs
+from irgym.envs.cse.checking.proving.proofs import Proofs, proved
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import listed
-from irgym.envs.cse.proving.pairs import Pairs
-from irgym.envs.cse.proving.proofs import Proofs, proved
 
 BITS = 4
 SIZE = 1 << BITS

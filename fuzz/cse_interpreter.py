@@ -18,12 +18,12 @@ from typing import Any
 
 import tyro
 
+from irgym.envs.cse.checking.interpreter.layout import Kind
+from irgym.envs.cse.checking.interpreter.machine import Machine
+from irgym.envs.cse.checking.interpreter.making import ARGUMENTS, SLOTS
+from irgym.envs.cse.checking.interpreter.poison import POISON, Endless, Undefined
+from irgym.envs.cse.checking.interpreter.program import Program
 from irgym.envs.cse.compiling.llvm import read
-from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.machine import Machine
-from irgym.envs.cse.interpreter.making import ARGUMENTS, SLOTS
-from irgym.envs.cse.interpreter.poison import POISON, Endless, Undefined
-from irgym.envs.cse.interpreter.program import Program
 from irgym.envs.cse.ir.modules import ModuleText
 
 WIDTHS = (1, 7, 8, 16, 32, 33, 64)
@@ -201,7 +201,7 @@ class Writer:
     def _called(self) -> None:
         kind, name = self._integer(), self.rng.choice(tuple(INTRINSICS))
         kinds = [kind] * INTRINSICS[name]
-        arguments = [f"{one} {self._value(one)}" for one in kinds]
+        arguments = [f"{kind} {self._value(kind)}" for kind in kinds]
         if name in WITH_FLAG:
             kinds.append("i1")
             arguments.append(f"i1 {self.rng.choice(('true', 'false'))}")
@@ -296,7 +296,7 @@ TYPES: dict[str, Any] = {
 def drawn(rng: random.Random) -> tuple[Any, ...]:
     """Return arguments as ctypes takes them."""
 
-    def one(kind: str) -> Any:
+    def argument(kind: str) -> Any:
         if kind in FLOATS:
             return rng.choice((*SPECIAL_FLOATS, rng.uniform(-100, 100), rng.uniform(-1e9, 1e9)))
         number = rng.choice(
@@ -304,7 +304,7 @@ def drawn(rng: random.Random) -> tuple[Any, ...]:
         )
         return number & ((1 << int(kind[1:])) - 1)
 
-    return tuple(TYPES[kind](one(kind)) for kind in PARAMETERS)
+    return tuple(TYPES[kind](argument(kind)) for kind in PARAMETERS)
 
 
 def interpreted(text: str, inputs: list[tuple[Any, ...]]) -> Iterator[int | None]:

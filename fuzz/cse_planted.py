@@ -77,7 +77,7 @@ class Subject:
 
     def checked(self, lines: Sequence[str], options: Options) -> Validation:
         """Return what the check says of other lines."""
-        return Comparison(self.module, self.analysed, options.inputs, options.seed).made(lines, {}, {})
+        return Comparison(self.module, self.analysed, options.inputs, options.seed).compare(lines, {}, {})
 
 
 def subjects(options: Options, rng: random.Random) -> Iterator[tuple[Subject, CseTask | None]]:
@@ -89,7 +89,7 @@ def subjects(options: Options, rng: random.Random) -> Iterator[tuple[Subject, Cs
     if options.what == "wrong":
         for name in module.functions:
             yield Subject(name, module, analysed(module, name)), None
-    uris = [uri for one in map(CSE.dataset, options.datasets) for uri in (*one.train, *one.test)]
+    uris = [uri for dataset in map(CSE.dataset, options.datasets) for uri in (*dataset.train, *dataset.test)]
     rng.shuffle(uris)
     for uri in uris:
         try:
@@ -131,10 +131,10 @@ def plant_wrong(options: Options) -> int:
             if said.ok and said.inputs:
                 print(f"{outcome}: {fault.kind}: {subject.name}: {fault.told}", flush=True)
             accepted += said.checked
-    for kind, one in outcomes.items():
+    for kind, tally in outcomes.items():
         print(
             f"{kind:<18} {planted[kind]:>3} planted: "
-            + ", ".join(f"{count} {what}" for what, count in one.items())
+            + ", ".join(f"{count} {what}" for what, count in tally.items())
         )
     print(f"{sum(planted.values())} planted faults, {accepted} accepted; bar 0 of 200, 20 of each kind")
     return accepted

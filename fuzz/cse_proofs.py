@@ -18,8 +18,8 @@ from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Call
 from irgym.core.environment import spread
+from irgym.envs.cse.checking.proving.proofs import Proofs
 from irgym.envs.cse.environment import CSE, LIMITS
-from irgym.envs.cse.proving.proofs import Proofs
 from irgym.envs.cse.task import CseTask
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Returned
@@ -57,7 +57,7 @@ def main(options: Options) -> None:
     """Print how many pairs are proved, and which are refuted."""
     rng = np.random.default_rng(options.seed)
     datasets = [CSE.dataset(name) for name in options.datasets]
-    uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.count)
+    uris = spread([uri for dataset in datasets for uri in (*dataset.train, *dataset.test)], options.count)
     started = time.perf_counter()
     totals: Counter[str] = Counter()
     problems: list[str] = []
@@ -76,7 +76,7 @@ def main(options: Options) -> None:
             asked = [(task, shared) for task in tasks for shared in choices(task, rng)]
             calls = [
                 Call(
-                    "irgym.envs.cse.proving.proofs:proofs_of",
+                    "irgym.envs.cse.checking.proving.proofs:proofs_of",
                     (str(task.module), task.analysed.function.name, shared),
                 )
                 for task, shared in asked

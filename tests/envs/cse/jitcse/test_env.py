@@ -40,7 +40,7 @@ class Table:
             )
             for place in range(5)
         )
-        return CompiledMethod(index, index, 100.0 - sum(self.saves[one] for one in taken), rows, taken)
+        return CompiledMethod(index, index, 100.0 - sum(self.saves[place] for place in taken), rows, taken)
 
     def close(self) -> None:
         self.closed = True
@@ -191,8 +191,8 @@ def on_llvm() -> Iterator[Callable[[], gymnasium.Env]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for compiler in made:
+        compiler.close()
 
 
 def test_on_llvm(on_llvm):
@@ -201,7 +201,7 @@ def test_on_llvm(on_llvm):
     _, info = env.reset(seed=0)
     best = min(
         range(len(info["current"].cse_candidates)),
-        key=lambda one: env.unwrapped.compiler.compile(info["method_index"], [one]).perf_score,
+        key=lambda place: env.unwrapped.compiler.compile(info["method_index"], [place]).perf_score,
     )
     _, reward, _, _, info = env.step(best)
     assert reward == pytest.approx(

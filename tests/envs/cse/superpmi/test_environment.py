@@ -72,7 +72,7 @@ def test_the_data_set(collection: Collection):
     environment = SuperPmiEnvironment()
     dataset = environment.dataset("collection")
     numbers = sorted(parse_uri(uri).index for uri in (*dataset.train, *dataset.test))
-    assert numbers == [one for one in range(1, 41) if one % 7 >= 3]
+    assert numbers == [number for number in range(1, 41) if number % 7 >= 3]
     assert len(dataset.test) == 3 and environment.dataset_names() == ["collection"]
 
 

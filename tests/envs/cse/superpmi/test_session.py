@@ -42,7 +42,7 @@ def test_methods_are_compiled_as_told(opened: Open):
     own, none, some = session.compile(6, None), session.compile(6, []), session.compile(6, [4, 5])
     assert (own.score, none.score, some.score) == (88.0, 106.0, 95.0)
     assert (own.shared, none.shared, some.shared) == (6, 0, 2)
-    assert [one["type"] for one in none.candidates] == list(range(6)) and some.sequence == (4, 5)
+    assert [candidate["type"] for candidate in none.candidates] == list(range(6)) and some.sequence == (4, 5)
 
 
 def test_a_method_that_is_not_there_costs_itself_only(opened: Open):
@@ -69,9 +69,9 @@ def test_faults_never_give_another_answer(opened: Open):
 
 
 def test_what_the_jit_chooses_by_itself_is_told(opened: Open):
-    assert opened().own_choice(6) == (0, 1, 2, 3, 4, 5)
-    assert opened("--from", "1").own_choice(6) == (0, 1, 2, 3, 4, 5)
-    assert opened("--from", "7").own_choice(6) is None
+    assert opened().heuristic_choice(6) == (0, 1, 2, 3, 4, 5)
+    assert opened("--from", "1").heuristic_choice(6) == (0, 1, 2, 3, 4, 5)
+    assert opened("--from", "7").heuristic_choice(6) is None
 
 
 @pytest.mark.parametrize("fault", ["die", "abort", "half", "garbage", "silence"])
