@@ -1,7 +1,7 @@
-"""A policy on functions of packages that it has not seen: what share of the best choice's gain it reaches.
+"""A policy on functions of unseen packages: its share of the best choices' gain.
 
-Gains are logarithms of scores, relative to sharing all: the share is the sum of a method's gains over the sum
-of what the best choices gain, over the functions of which all choices can be scored.
+Gains are logarithms of scores relative to sharing all. The share is the sum of a method's gains over the sum
+of the best choices' gains, for the functions small enough to score all choices.
 
     python benchmarks/cse_policy.py
     python benchmarks/cse_policy.py --target i686 --policy default
@@ -37,48 +37,48 @@ from irgym.search.session import run_search
 from irgym.search.strategies.guided import Guided
 
 BARS = {"policy": 0.60, "guided": 0.95}
-"""What share of the best choices' gain is asked for: of one greedy episode, and of a guided search."""
+"""Required shares of the best choices' gain: for a greedy episode, and for a guided search."""
 
 EPISODE_MS = 5.0
-"""Milliseconds of an episode that are asked for at most."""
+"""Greatest duration of an episode, in milliseconds."""
 
 GROUPS = ((3, 4), (5, 6), (7, 9), (10, 16), (17, 64))
-"""Numbers of candidates that are looked at together."""
+"""Ranges of the number of candidates."""
 
 RESAMPLES = 2000
-"""Resamples of the functions, of which the interval of a share is made."""
+"""Number of bootstrap resamples for the interval of a share."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to look at."""
+    """Options of the benchmark."""
 
     policy: str = "default"
-    """Policy that ships, or run folder, or file."""
+    """A shipped policy, a run folder, or a file."""
     dataset: str = "packages"
-    """The data set; its test split."""
+    """Data set, of which the test split is used."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     limit: int | None = None
-    """Functions at most, spread over the split."""
+    """Greatest number of functions, spread evenly over the split."""
     seconds: float = 1.0
-    """Seconds of a guided search of each function; 0 for none."""
+    """Seconds of guided search per function; 0 for none."""
     choices: int = 512
-    """Functions with more choices are left out of shares."""
+    """Greatest number of choices of a function that counts for the shares."""
     seed: int = 0
     """Seed of the searches and of the interval."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """What became of a function.
+    """Results for a function.
 
     Attributes:
-        uri: The function.
-        candidates: How many candidates it has.
-        scores: The score of each method's choice.
-        best: The least score of all choices; None where there are too many.
-        episode_ms: Milliseconds of the greedy episode, with all that is seen of the function.
+        uri: URI of the function.
+        candidates: Number of candidates.
+        scores: Score of each method's choice.
+        best: Least score of all choices; None if there are too many.
+        episode_ms: Milliseconds of the greedy episode, observations included.
     """
 
     uri: str
@@ -93,7 +93,7 @@ class Function:
 
 
 def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Options) -> Function:
-    """Return what becomes of a function."""
+    """Return the results for a function."""
     began = time.perf_counter()
     [path] = rollout(task, policy, 1, None)
     took = time.perf_counter() - began
@@ -115,7 +115,7 @@ def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Opti
 
 
 def left_out(uri: str, error: ProgramError) -> None:
-    """Say why a function is not looked at."""
+    """Print why a function is skipped."""
     print(f"{uri}: left out: {error}")
 
 
@@ -146,7 +146,7 @@ def tables(functions: Sequence[Function], methods: Sequence[str]) -> None:
 
 
 def main(options: Options) -> None:
-    """Print the tables, the shares, and how long an episode takes."""
+    """Print the tables, the shares, and the duration of an episode."""
     print(fingerprint().text())
     torch.set_num_threads(1)
     uris = spread(CSE.dataset(options.dataset).test, options.limit)

@@ -1,4 +1,4 @@
-"""Faults that are planted in functions of LLVM's IR, by kind."""
+"""Faults to plant in functions of LLVM's IR, by kind."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ double accumulate(const double *p, int n, double *out) {
   return s * c;
 }
 """
-"""Functions with what is rare in the data sets: volatile accesses, indirect calls, copies, numbers."""
+"""Functions with rare features of the data sets: volatile accesses, indirect calls, copies, numbers."""
 
 _SIGNS = {"slt": "ult", "sle": "ule", "sgt": "ugt", "sge": "uge"}
 _EDGES = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
@@ -94,12 +94,12 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault.
+    """A planted fault.
 
     Attributes:
         kind: One of `KINDS`.
-        lines: The function with it.
-        told: What was changed.
+        lines: Lines of the function with the fault.
+        told: Description of the change.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class Fault:
 
 
 def faults(lines: Sequence[str], function: Analysed) -> Iterator[Fault]:
-    """Yield all faults of a function that are not proved to compute the same."""
+    """Yield all faults of a function that are not proved equivalent."""
     terms = Terms(function)
     for place, line in enumerate(lines):
         for kind, new in replaced(line):
@@ -125,7 +125,7 @@ def faults(lines: Sequence[str], function: Analysed) -> Iterator[Fault]:
 
 
 def replaced(line: str) -> Iterator[tuple[str, str]]:
-    """Yield kinds of faults and what a line becomes."""
+    """Yield kinds of faults, each with the changed line."""
     for first, second in (("ashr", "lshr"), ("lshr", "ashr")):
         if f"= {first} " in line:
             yield "shift", line.replace(f"= {first} ", f"= {second} ")

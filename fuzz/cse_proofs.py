@@ -1,9 +1,9 @@
-"""How many of the results that choices share are proved equal, over the functions of the data sets.
+"""The share of shared results that are proved equal, over the functions of the data sets.
 
     python fuzz/cse_proofs.py --count 600
 
-For each function, all candidates are shared, and then a random choice. What is neither proved nor refuted is
-executed only. It exits with 1 if anything is refuted.
+For each function, all candidates are shared, and then a random choice. Results that are neither proved nor
+refuted are executed only. The exit status is 1 if anything is refuted.
 """
 
 import sys
@@ -25,25 +25,25 @@ from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Returned
 
 CHUNK = 64
-"""Functions that are opened together."""
+"""Number of functions opened together."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to prove."""
+    """Options of the test."""
 
     count: int = 600
-    """Functions at most, spread over all."""
+    """Greatest number of functions, spread evenly."""
     seconds: float = 3600.0
-    """Time after which no more functions are opened."""
+    """Seconds after which no more functions are opened."""
     seed: int = 0
     """Seed of the choices."""
     datasets: tuple[str, ...] = ("kernels", "packages")
-    """The data sets; both of their splits."""
+    """Data sets, of which both splits are used."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     workers: int = 1
-    """Processes."""
+    """Number of processes."""
 
 
 def choices(task: CseTask, rng: np.random.Generator) -> list[tuple[int, ...]]:
@@ -54,7 +54,7 @@ def choices(task: CseTask, rng: np.random.Generator) -> list[tuple[int, ...]]:
 
 
 def main(options: Options) -> None:
-    """Print how many pairs are proved, and which are refuted."""
+    """Print the number of proved pairs, and the refuted ones."""
     rng = np.random.default_rng(options.seed)
     datasets = [CSE.dataset(name) for name in options.datasets]
     uris = spread([uri for dataset in datasets for uri in (*dataset.train, *dataset.test)], options.count)

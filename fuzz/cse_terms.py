@@ -1,4 +1,4 @@
-"""Integers of a function as terms of z3: which planted faults compute the same."""
+"""Integers of a function as terms of z3, to find planted faults that are equivalent."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _DIVISIONS = ("sdiv", "udiv", "srem", "urem")
 
 
 class Terms:
-    """Integers of a function as terms of z3, with all that is known of them.
+    """Integers of a function as terms of z3, with known facts about them.
 
     Args:
         function: The function.
@@ -45,7 +45,7 @@ class Terms:
     def _seen(
         self, forms: list[tuple[Instruction, Instruction]], name: str, depth: int
     ) -> list[tuple[Any, Any]]:
-        """Return what is seen of a result that is computed in two ways: itself, or what is computed of it."""
+        """Return the observable terms of a result computed in two ways: itself, or its dependants."""
         [(first, second)] = forms
         old, new = self._computed(first, "old"), self._computed(second, "new")
         return self._through(name, old, new, depth)
@@ -68,7 +68,7 @@ class Terms:
         return found
 
     def _conditions(self, block: int) -> Iterator[Any]:
-        """Yield what the branches decide that lead to a block."""
+        """Yield the conditions of the branches that lead to a block."""
         flow, blocks = self._function.flow, self._function.function.blocks
         while block != flow.order[0]:
             parent = flow.parents[block]

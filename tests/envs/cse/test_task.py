@@ -1,4 +1,4 @@
-"""The task: choices as sets, their scores, and what is written of them."""
+"""The task: choices as sets, their scores, and their export."""
 
 from itertools import chain, combinations
 from pathlib import Path

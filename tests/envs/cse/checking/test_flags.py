@@ -1,4 +1,4 @@
-"""What takes the place of an expression promises no more than it, whatever flags stand on operands."""
+"""A leader promises no more than the expression it replaces, whatever the flags of operands."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ CASES = Path(__file__).parents[3] / "cases" / "cse"
 
 
 def branching(first: str, second: str, arguments: str = "i32 %a, i32 %b, ptr %p, float %s") -> Analysed:
-    """Return a function that computes one thing in its first block, and another in the one after it."""
+    """Return a function with one computation in its first block and another in the second."""
     text = (
         f"define void @f({arguments}, i1 %c) {{\nentry:\n{first}  br i1 %c, label %then, label %end\n"
         f"then:\n{second}  br label %end\nend:\n  ret void\n}}\n"
@@ -27,7 +27,7 @@ def branching(first: str, second: str, arguments: str = "i32 %a, i32 %b, ptr %p,
 
 
 def shared(function: Analysed, *names: str) -> list[str]:
-    """Return the lines of a function in which some candidates are shared."""
+    """Return the lines of a function with some candidates shared."""
     known = [candidate.name for candidate in function.candidates]
     return [line.strip() for line in function.sharing.lines([known.index(name) for name in names])]
 
@@ -84,7 +84,7 @@ def names(function: Analysed) -> list[str]:
             "  %t2 = icmp ult i32 %a, %b\n  %v2 = select i1 %t2, i32 %a, i32 7\n",
             ["%t = icmp ult i32 %a, %b"],
         ),
-        (  # functions of LLVM's own
+        (  # intrinsics
             "  %t = sub nsw i32 0, %a\n  %v = call i32 @llvm.abs.i32(i32 %t, i1 false)\n",
             "  %t2 = sub i32 0, %a\n  %v2 = call i32 @llvm.abs.i32(i32 %t2, i1 false)\n",
             ["%t = sub i32 0, %a"],
@@ -110,7 +110,7 @@ def test_the_leader_of_an_operand_is_weakened_by_all_that_it_serves() -> None:
     "repeated", ["freeze i32 %a", "call i32 @pure(i32 %a)", "zext i1 %k{} to i32"], ids=str
 )
 def test_what_may_differ_is_equal_to_nothing(repeated: str) -> None:
-    """Sharing what is made of it alone would leave other users with another value."""
+    """Sharing only the dependent expression would give other users a different value."""
     guess = "  %k{0} = call i1 @llvm.is.constant.i32(i32 %a)\n" if "%k" in repeated else ""
     function = branching(
         f"{guess.format(1)}  %x = {repeated.format(1)}\n  %y = add i32 %x, 1\n",

@@ -1,4 +1,4 @@
-"""Few of the faults and choices that fuzz/cse_planted.py counts: the bars hold for them."""
+"""The bars of fuzz/cse_planted.py, on a few faults and choices."""
 
 import time
 
@@ -6,7 +6,7 @@ import pytest
 from cse_planted import Options, plant_nothing, plant_wrong, plant_zeros
 
 WRONG_S = 25.0
-"""Seconds of the processor for faults: proofs that they are no equal programs take most of it."""
+"""Processor time for faults, in seconds; most of it proves that they are not equivalent."""
 
 
 def test_no_planted_fault_is_accepted(capsys: pytest.CaptureFixture[str]):

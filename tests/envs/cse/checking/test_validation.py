@@ -1,4 +1,4 @@
-"""Functions with some candidates shared compute what they computed, and what does not is noticed."""
+"""Functions behave the same under a choice, and faults are noticed."""
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scores through LLVM."""
+"""Scores of LLVM's code."""
 
 from itertools import chain, combinations
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Estimates know what decides whether sharing pays, and agree with the scores of real code."""
+"""Estimates cover what decides whether sharing pays, and agree with scores of real code."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,11 +105,11 @@ def test_estimates_that_follow_from_others_are_what_they_are_alone():
     rng = np.random.default_rng(0)
     for uri in (*CSE.dataset("kernels").train, *CSE.dataset("kernels").test):
         task = CSE.task(uri, target="x86-64")
-        own = estimator(task)
+        model = estimator(task)
         number = len(task.names)
         drawn = frozenset(np.flatnonzero(rng.integers(2, size=number)).tolist())
         for chosen in (frozenset[int](), drawn, frozenset(range(number))):
-            _, each = own.around(chosen)
+            _, each = model.around(chosen)
             for place, found in enumerate(each):
                 alone = estimator(task).estimate(chosen ^ {place})
                 np.testing.assert_allclose(found.numbers, alone.numbers, err_msg=uri)
@@ -118,9 +118,9 @@ def test_estimates_that_follow_from_others_are_what_they_are_alone():
 def test_no_change_of_one_candidate_betters_what_is_settled():
     for uri in CSE.dataset("kernels").train:
         task = CSE.task(uri, target="x86-64")
-        own = estimator(task)
-        found, each = own.around(own.settled)
-        nothing, everything = own.estimate(()), own.estimate(range(len(task.names)))
+        model = estimator(task)
+        found, each = model.around(model.settled)
+        nothing, everything = model.estimate(()), model.estimate(range(len(task.names)))
         assert found.cost <= min(
             [nothing.cost, everything.cost, *(estimate.cost + 1e-6 for estimate in each)]
         )

@@ -1,4 +1,4 @@
-"""What is known of candidates: types, registers that are needed, and what sharing saves and costs."""
+"""Facts about candidates: types, register pressure, savings and costs."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What counts as the same expression, and what does not."""
+"""Expressions that count as equal, and expressions that do not."""
 
 import pytest
 
@@ -7,17 +7,17 @@ from irgym.envs.cse.ir.modules import ModuleText
 
 
 def module_of(body: str, arguments: str = "i32 %a, i32 %b, ptr %p", more: str = "") -> ModuleText:
-    """Return a module with one function, `@f`."""
+    """Return a module with the single function `@f`."""
     return ModuleText.read(f"{more}\ndefine i32 @f({arguments}) {{\n{body}}}\n")
 
 
 def function_of(body: str, more: str = "") -> Analysed:
-    """Return the function `@f` with that body."""
+    """Return the function `@f` with some body."""
     return analysed(module_of(body, more=more), "@f")
 
 
 def branching(first: str, second: str, between: str = "", more: str = "") -> Analysed:
-    """Return a function with one instruction in its first block, and another in the one after it."""
+    """Return a function with one instruction in its first block and another in the second."""
     return function_of(
         f"entry:\n  {first}\n  %c = icmp eq i32 %a, 7\n  br i1 %c, label %then, label %end\n\n"
         f"then:                                             ; preds = %entry\n{between}  {second}\n"

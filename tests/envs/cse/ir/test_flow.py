@@ -1,4 +1,4 @@
-"""The flow of control against its definitions, on random graphs."""
+"""Control flow against its definitions, on random graphs."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +14,7 @@ GRAPHS = st.integers(1, 9).flatmap(
 
 
 def reached(edges: list[list[int]], start: int, without: int | None = None) -> set[int]:
-    """Return the blocks that edges lead to from one, itself included."""
+    """Return the blocks reachable from a block, itself included."""
     found: set[int] = set()
     waiting = [start]
     while waiting:
@@ -26,7 +26,7 @@ def reached(edges: list[list[int]], start: int, without: int | None = None) -> s
 
 
 def beyond(edges: list[list[int]], block: int, without: int) -> set[int]:
-    """Return the blocks that the edges of one lead to, but for one that is not entered."""
+    """Return the blocks reachable from a block's successors without entering `without`."""
     return set[int]().union(*(reached(edges, successor, without) for successor in edges[block]))
 
 

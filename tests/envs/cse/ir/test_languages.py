@@ -1,4 +1,4 @@
-"""IR that the compilers of several languages write comes through whole: opened, cut, scored and exported."""
+"""IR from compilers of several languages is opened, reduced, scored and exported correctly."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""The JIT CSE gymnasium's environment: what its documentation says of rewards, ends and `info`."""
+"""The JIT CSE gymnasium's environment: rewards, ends of episodes and `info` as documented."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*maximum value is infinity:User
 
 
 class Table:
-    """Five candidates, each of which saves what it says; the last one cannot be compiled."""
+    """Five candidates with given savings; the last one does not compile."""
 
     saves = (10.0, 0.0, -5.0, 20.0)
 

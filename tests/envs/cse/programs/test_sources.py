@@ -1,4 +1,4 @@
-"""Files as programs: C, IR, and what is neither."""
+"""Files as programs: C, IR, and files that are neither."""
 
 from pathlib import Path
 

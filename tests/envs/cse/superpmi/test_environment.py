@@ -1,4 +1,4 @@
-"""The .NET JIT's methods through irgym's own interface, with a stand-in for SuperPMI."""
+"""The .NET JIT's methods through irgym's interface, with a stand-in for SuperPMI."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,10 +53,10 @@ def test_a_method_is_tuned(collection: Collection, tmp_path: Path):
 def test_what_the_jit_does_by_itself(collection: Collection):
     environment = SuperPmiEnvironment()
     task = environment.task("superpmi:6")
-    own = replay(task, task.pipeline("cost-test"))
-    assert own == replay(task, task.pipeline("all"))  # the stand-in shares all
+    heuristic = replay(task, task.pipeline("cost-test"))
+    assert heuristic == replay(task, task.pipeline("all"))  # the stand-in shares all
     with environment.bench() as bench:
-        [measured] = bench.evaluator.evaluate([task.job(own)])
+        [measured] = bench.evaluator.evaluate([task.job(heuristic)])
     assert measured.cost == 88
 
 

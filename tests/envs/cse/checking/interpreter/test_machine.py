@@ -18,7 +18,7 @@ from irgym.envs.cse.ir.modules import ModuleText
 
 @dataclass
 class Fixed:
-    """A world that makes up what it is told; all else is 0."""
+    """A world with given values; all others are 0."""
 
     values: dict[int, int] = field(default_factory=dict)
     alone: bool = False
@@ -163,7 +163,7 @@ def test_calls_see_memory_and_write_it(wrong: str):
 @pytest.mark.parametrize("operation", ["fadd", "fsub", "fmul", "fdiv", "frem"])
 @pytest.mark.parametrize("kind", ["double", "float"])
 def test_arithmetic_makes_one_nan_of_all(operation: str, kind: str):
-    """Python's has the sign of the one or the other operand: it depends on how often the line ran."""
+    """Python's NaN has the sign of either operand, depending on how often the line has run."""
     whole, bits = ("i64", 64) if kind == "double" else ("i32", 32)
     text = f"""define {whole} @f({kind} %a, {kind} %b) {{
 e:

@@ -1,4 +1,4 @@
-"""The interpreter beside machine code that LLVM makes of the same random functions."""
+"""The interpreter against LLVM's machine code, on random functions."""
 
 from cse_interpreter import compare
 

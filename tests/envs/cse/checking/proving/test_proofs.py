@@ -1,4 +1,4 @@
-"""What is proved of shared expressions, what is refuted, and what is left to execution."""
+"""Shared expressions that are proved, refuted, or left to execution."""
 
 import pytest
 
@@ -21,17 +21,17 @@ attributes #0 = { nounwind willreturn memory(none) }
 
 
 def written(lines: str) -> str:
-    """Return lines that stand between semicolons, each on its own."""
+    """Split a text at semicolons into lines."""
     return "\n".join(f"  {line.strip()}" for line in lines.split(";"))
 
 
 def compared(first: str, second: str, kept: str = "", between: str = "") -> tuple[Match, Proofs]:
-    """Compare `%y` of one block with `%y2` of a later one.
+    """Compare `%y` of a block with `%y2` of a later block.
 
     Args:
         first: Lines of the first block.
-        second: Lines of the later one.
-        kept: What becomes of the first lines when `%y` takes the place of `%y2`; by default nothing.
+        second: Lines of the later block.
+        kept: The first lines once `%y` replaces `%y2`; unchanged by default.
         between: Lines between them.
     """
     functions: list[Function] = []

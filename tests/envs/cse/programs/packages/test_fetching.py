@@ -1,4 +1,4 @@
-"""Archives are fetched once, held to their pinned hash, and compiled as their package says."""
+"""Archives are fetched once, verified by hash, and compiled with their package's options."""
 
 import hashlib
 import tarfile
