@@ -1,10 +1,9 @@
-"""Random choices: LLVM's verifier and proofs look at each, and functions run beside themselves.
+"""Random choices, checked by LLVM's verifier, by proofs, and by runs against the original.
 
     python benchmarks/cse_fuzz.py --choices 20000
 
-What a function returns and leaves in memory must be the same, bit for bit, before and after a choice.
-Functions that cannot be run so are counted by the reason why. `--run` says how many functions run; the others
-are looked at only.
+Results and memory must be equal bit for bit before and after a choice. Functions that cannot run are counted
+by reason. `--run` limits the number of functions that run; the others are verified and proved only.
 """
 
 import sys
@@ -27,30 +26,30 @@ from irgym.measure.isolation.protocol import Reply, Returned
 from irgym.measure.machine import fingerprint
 
 BARS = {"choices": 20_000, "functions": 3_000}
-"""How many choices must pass the verifier and the proofs, and how many functions compute the same."""
+"""Number of choices that must pass the verifier and the proofs, and of functions that must compare equal."""
 
 CHUNK = 64
-"""Functions whose choices are looked at together."""
+"""Number of functions whose choices are checked together."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of the check."""
 
     choices: int = BARS["choices"]
     """Random choices over all functions."""
     datasets: tuple[str, ...] = ("kernels", "packages")
-    """The data sets; both of their splits."""
+    """Data sets, of which both splits are used."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     limit: int | None = None
-    """Functions at most, spread over all."""
+    """Greatest number of functions, spread evenly."""
     run: int | None = None
-    """How many of these run at most."""
+    """Greatest number of functions that run."""
     inputs: int = 2
-    """Made-up inputs of each function."""
+    """Random inputs per function."""
     workers: int = 2
-    """Processes."""
+    """Number of processes."""
     seed: int = 0
     """Seed of the choices and of the inputs."""
 
@@ -62,27 +61,27 @@ def random_choice(task: CseTask, rng: np.random.Generator) -> tuple[int, ...]:
 
 
 def verifying(task: CseTask, shared: tuple[int, ...]) -> Call:
-    """Return the call that has LLVM's verifier and proofs look at a choice."""
+    """Return the call that verifies and proves a choice."""
     return Call(f"{CHECKS}:checked", (str(task.module), task.analysed.function.name, shared, 0, 0, False))
 
 
 def running(task: CseTask, rng: np.random.Generator, inputs: int) -> Call:
-    """Return the call that runs a function with a random choice, of one candidate at least."""
+    """Return the call that runs a function under a random choice of at least one candidate."""
     shared = frozenset(random_choice(task, rng)) or frozenset([0])
     return task.validation(CseState(shared), inputs, int(rng.integers(2**31)))
 
 
 def told(reply: Reply) -> Validation:
-    """Return what a check says; one that did not end has failed."""
+    """Return the outcome of a check; a check that did not end has failed."""
     return reply.value if isinstance(reply, Returned) else Validation(False, 0.0, "", 0, str(reply))
 
 
 def main(options: Options) -> None:
-    """Print how many choices and functions were looked at, and which are wrong."""
+    """Print the number of choices and functions checked, and the wrong ones."""
     print(fingerprint().text())
     rng = np.random.default_rng(options.seed)
     datasets = [CSE.dataset(name) for name in options.datasets]
-    uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.limit)
+    uris = spread([uri for dataset in datasets for uri in (*dataset.train, *dataset.test)], options.limit)
     each = -(-options.choices // len(uris))
     started = time.perf_counter()
     passed = wrong = same = seen = 0
@@ -103,17 +102,17 @@ def main(options: Options) -> None:
             calls += [(task, running(task, rng, options.inputs)) for task in tasks[:running_left]]
             running_left -= len(tasks[:running_left])
             said = [told(reply) for reply in farm.run([call for _, call in calls])]
-            for (task, call), one in zip(calls, said, strict=True):
-                if not one.ok:
+            for (task, call), validation in zip(calls, said, strict=True):
+                if not validation.ok:
                     wrong += 1
-                    print(f"{task.uri}: {call.arguments[2]}: {one.detail}", flush=True)
+                    print(f"{task.uri}: {call.arguments[2]}: {validation.detail}", flush=True)
             ran = said[len(looked_at) :]
-            passed += sum(one.ok for one in said[: len(looked_at)])
+            passed += sum(validation.ok for validation in said[: len(looked_at)])
             for answer in said[: len(looked_at)]:
                 proofs.update(answer.figures)
-            same += sum(one.ok and one.inputs > 0 for one in ran)
-            seen += sum(one.checked for one in ran)
-            blind.update(one.blind for one in ran if one.ok and not one.inputs)
+            same += sum(validation.ok and validation.inputs > 0 for validation in ran)
+            seen += sum(validation.checked for validation in ran)
+            blind.update(validation.blind for validation in ran if validation.ok and not validation.inputs)
             print(
                 f"{begin + len(chunk)} functions, {passed} choices, {same} ran", file=sys.stderr, flush=True
             )

@@ -1,6 +1,6 @@
-"""What can be gained: scores of sharing nothing, all, what a test of costs lets pass, and the best choice.
+"""Possible gains: scores of sharing nothing, of sharing all, of the cost test, and of the best choice.
 
-Geometric means over the functions of a data set that have few enough candidates for all choices to be scored.
+The figures are geometric means over the functions with few enough candidates to score all choices.
 
     python benchmarks/cse_optimum.py --candidates 10
 """
@@ -21,40 +21,44 @@ from irgym.judging.statistics import geometric_interval
 from irgym.measure.machine import fingerprint
 
 BAR, MEMOISED = 150.0, 20_000.0
-"""What is asked for: choices scored in a second, on one core, and choices that were scored before."""
+"""Required rates: choices scored per second on one core, and cached choices looked up per second."""
 
 
 AGAIN = 5
-"""How often choices are looked up again."""
+"""Number of repeated look-ups."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to score."""
+    """Options of the benchmark."""
 
     dataset: str = "kernels"
-    """The data set; both of its splits."""
+    """Data set, of which both splits are used."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     candidates: int = 10
-    """Functions with more are left out."""
+    """Greatest number of candidates of a function."""
 
 
 def scores_of(task: CseTask, bench: Bench) -> dict[frozenset[int], float]:
     """Return the score of every choice."""
     places = range(len(task.names))
-    choices = [frozenset(one) for count in range(len(places) + 1) for one in combinations(places, count)]
-    measured = bench.measure([task.job(CseState(one)) for one in choices])
-    return {one: found.cost for one, found in zip(choices, measured, strict=True)}
+    choices = [
+        frozenset(chosen) for count in range(len(places) + 1) for chosen in combinations(places, count)
+    ]
+    measured = bench.measure([task.job(CseState(choice)) for choice in choices])
+    return {choice: found.cost for choice, found in zip(choices, measured, strict=True)}
 
 
 def memoised(task: CseTask, bench: Bench) -> float:
-    """Return how many choices a second are looked up that were scored before, with all that asks for them."""
-    states = [CseState(frozenset(one)) for one in combinations(range(len(task.names)), len(task.names) // 2)]
-    bench.evaluator.evaluate([task.job(one) for one in states])
+    """Return the number of cached choices looked up per second, requests included."""
+    states = [
+        CseState(frozenset(chosen)) for chosen in combinations(range(len(task.names)), len(task.names) // 2)
+    ]
+    bench.evaluator.evaluate([task.job(state) for state in states])
     started = time.perf_counter()
     for _ in range(AGAIN):
-        bench.evaluator.evaluate([task.job(one) for one in states])
+        bench.evaluator.evaluate([task.job(state) for state in states])
     return AGAIN * len(states) / (time.perf_counter() - started)
 
 

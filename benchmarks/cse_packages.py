@@ -1,10 +1,10 @@
-"""The functions of the data set `packages`: which have candidates, and how many.
+"""Functions with candidates of the data set `packages`.
 
     python benchmarks/cse_packages.py
     python benchmarks/cse_packages.py --write
 
-Source distributions are fetched, compiled and looked through. With `--write`, the list that irgym ships is
-written anew. Functions that are word for word those of an earlier file are left out.
+Source distributions are fetched, compiled and analysed. `--write` rewrites the list that irgym ships.
+Functions with the same text as one of an earlier file are left out.
 """
 
 import json
@@ -23,25 +23,25 @@ from irgym.envs.cse.programs.packages.pinned import FUNCTIONS, Package, function
 from irgym.envs.cse.programs.sources import Sources
 
 GROUPS = ((3, 4), (5, 8), (9, 16), (17, 32), (33, 64))
-"""Numbers of candidates that are counted together."""
+"""Ranges of the number of candidates."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to look for."""
+    """Options of the analysis."""
 
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     least: int = 3
-    """Candidates that a function must have at least."""
+    """Least number of candidates of a function."""
     write: bool = False
-    """Whether the list that ships is written."""
+    """Whether to write the list that irgym ships."""
 
 
 def found_in(
     package: Package, sources: Sources, options: Options, seen: set[tuple[str, ...]]
 ) -> dict[str, Counter[str]]:
-    """Return the functions of a package by file, with how many candidates each has."""
+    """Return the functions of a package by file, with their numbers of candidates."""
     folder = unpacked(package)
     found: dict[str, Counter[str]] = {}
     for file in sorted({file for pattern in package.sources for file in folder.glob(pattern)}):
@@ -68,7 +68,7 @@ def found_in(
 
 
 def main(options: Options) -> None:
-    """Print how many functions each package has, by their number of candidates."""
+    """Print the number of functions of each package, by number of candidates."""
     print(
         f"{'package':16s}{'split':7s}" + "".join(f"{f'{low}-{high}':>7s}" for low, high in GROUPS) + "    all"
     )

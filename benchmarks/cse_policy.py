@@ -1,7 +1,7 @@
-"""A policy on functions of packages that it has not seen: what share of the best choice's gain it reaches.
+"""A policy on functions of unseen packages: its share of the best choices' gain.
 
-Gains are logarithms of scores, relative to sharing all: the share is the sum of a method's gains over the sum
-of what the best choices gain, over the functions of which all choices can be scored.
+Gains are logarithms of scores relative to sharing all. The share is the sum of a method's gains over the sum
+of the best choices' gains, for the functions small enough to score all choices.
 
     python benchmarks/cse_policy.py
     python benchmarks/cse_policy.py --target i686 --policy default
@@ -37,48 +37,48 @@ from irgym.search.session import run_search
 from irgym.search.strategies.guided import Guided
 
 BARS = {"policy": 0.60, "guided": 0.95}
-"""What share of the best choices' gain is asked for: of one greedy episode, and of a guided search."""
+"""Required shares of the best choices' gain: for a greedy episode, and for a guided search."""
 
 EPISODE_MS = 5.0
-"""Milliseconds of an episode that are asked for at most."""
+"""Greatest duration of an episode, in milliseconds."""
 
 GROUPS = ((3, 4), (5, 6), (7, 9), (10, 16), (17, 64))
-"""Numbers of candidates that are looked at together."""
+"""Ranges of the number of candidates."""
 
 RESAMPLES = 2000
-"""Resamples of the functions, of which the interval of a share is made."""
+"""Number of bootstrap resamples for the interval of a share."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to look at."""
+    """Options of the benchmark."""
 
     policy: str = "default"
-    """Policy that ships, or run folder, or file."""
+    """A shipped policy, a run folder, or a file."""
     dataset: str = "packages"
-    """The data set; its test split."""
+    """Data set, of which the test split is used."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     limit: int | None = None
-    """Functions at most, spread over the split."""
+    """Greatest number of functions, spread evenly over the split."""
     seconds: float = 1.0
-    """Seconds of a guided search of each function; 0 for none."""
+    """Seconds of guided search per function; 0 for none."""
     choices: int = 512
-    """Functions with more choices are left out of shares."""
+    """Greatest number of choices of a function that counts for the shares."""
     seed: int = 0
     """Seed of the searches and of the interval."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """What became of a function.
+    """Results for a function.
 
     Attributes:
-        uri: The function.
-        candidates: How many candidates it has.
-        scores: The score of each method's choice.
-        best: The least score of all choices; None where there are too many.
-        episode_ms: Milliseconds of the greedy episode, with all that is seen of the function.
+        uri: URI of the function.
+        candidates: Number of candidates.
+        scores: Score of each method's choice.
+        best: Least score of all choices; None if there are too many.
+        episode_ms: Milliseconds of the greedy episode, observations included.
     """
 
     uri: str
@@ -93,7 +93,7 @@ class Function:
 
 
 def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Options) -> Function:
-    """Return what becomes of a function."""
+    """Return the results for a function."""
     began = time.perf_counter()
     [path] = rollout(task, policy, 1, None)
     took = time.perf_counter() - began
@@ -102,7 +102,9 @@ def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Opti
         **{name: replay(task, task.pipeline(name)) for name in PIPELINES},
         "policy": outcome(task, path).state,
     }
-    costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states.values()])]
+    costs = [
+        measurement.cost for measurement in evaluator.evaluate([task.job(state) for state in states.values()])
+    ]
     scores = dict(zip(states, costs, strict=True))
     if options.seconds:
         budget = Budget(seconds=options.seconds)
@@ -113,14 +115,14 @@ def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Opti
 
 
 def left_out(uri: str, error: ProgramError) -> None:
-    """Say why a function is not looked at."""
+    """Print why a function is skipped."""
     print(f"{uri}: left out: {error}")
 
 
 def share(functions: Sequence[Function], method: str, seed: int) -> tuple[float, float, float]:
     """Return a method's share of the best choices' gain, and the ends of its interval (bootstrap, 95 %)."""
-    own = np.array([one.gain(method) for one in functions])
-    best = np.array([math.log(one.scores["all"] / (one.best or 1.0)) for one in functions])
+    own = np.array([function.gain(method) for function in functions])
+    best = np.array([math.log(function.scores["all"] / (function.best or 1.0)) for function in functions])
     drawn = np.random.default_rng(seed).integers(len(functions), size=(RESAMPLES, len(functions)))
     low, high = np.quantile(own[drawn].sum(axis=1) / best[drawn].sum(axis=1), (0.025, 0.975))
     return float(own.sum() / best.sum()), float(low), float(high)
@@ -130,13 +132,13 @@ def tables(functions: Sequence[Function], methods: Sequence[str]) -> None:
     """Print geometric means of scores over sharing all, by number of candidates."""
     print(f"{'candidates':>12s}{'functions':>10s}" + "".join(f"{method:>28s}" for method in methods))
     for low, high in (*GROUPS, (0, 64)):
-        some = [one for one in functions if low <= one.candidates <= high]
+        some = [function for function in functions if low <= function.candidates <= high]
         if not some:
             continue
         cells: list[str] = []
         for method in methods:
-            mean = geometric_interval([one.scores[method] / one.scores["all"] for one in some])
-            signs = Counter(np.sign(round(one.gain(method), 9)) for one in some)
+            mean = geometric_interval([function.scores[method] / function.scores["all"] for function in some])
+            signs = Counter(np.sign(round(function.gain(method), 9)) for function in some)
             cells.append(f"{mean.mean:10.4f} ({signs[1]:3d}/{signs[-1]:3d}/{signs[0]:3d})")
         name = f"{low}-{high}" if low else "all"
         print(f"{name:>12s}{len(some):10d}" + "".join(f"{cell:>28s}" for cell in cells))
@@ -144,7 +146,7 @@ def tables(functions: Sequence[Function], methods: Sequence[str]) -> None:
 
 
 def main(options: Options) -> None:
-    """Print the tables, the shares, and how long an episode takes."""
+    """Print the tables, the shares, and the duration of an episode."""
     print(fingerprint().text())
     torch.set_num_threads(1)
     uris = spread(CSE.dataset(options.dataset).test, options.limit)
@@ -152,7 +154,7 @@ def main(options: Options) -> None:
     policy: Policy | None = None
     with CSE.bench() as bench:
         tasks = tasks_of(uris, lambda uri: CSE.task(uri, target=options.target), left_out)
-        for task in (one for one in tasks if one.names):
+        for task in (task for task in tasks if task.names):
             policy = policy or load_policy(CSE, options.policy, task)
             functions.append(looked_at(task, policy, bench.evaluator, options))
     methods = [
@@ -162,26 +164,26 @@ def main(options: Options) -> None:
         *(["guided"] if options.seconds else []),
     ]
     tables(functions, methods)
-    known = [one for one in functions if one.best is not None]
-    gain = geometric_interval([(one.best or 1.0) / one.scores["all"] for one in known])
+    known = [function for function in functions if function.best is not None]
+    gain = geometric_interval([(function.best or 1.0) / function.scores["all"] for function in known])
     print(f"best over all: {gain.mean:.4f} [{gain.low:.4f}, {gain.high:.4f}] of {gain.n} functions")
     for method in methods:
         middle, low, high = share(known, method, options.seed)
         bar = BARS.get(method)
         said = f"; bar {bar:.0%}: {'met' if middle >= bar else 'NOT met'}" if bar else ""
         print(f"{method}: {middle:.1%} [{low:.1%}, {high:.1%}] of the best choices' gain{said}")
-    times = [one.episode_ms for one in functions[1:]]  # the first one loads what all need
+    times = [function.episode_ms for function in functions[1:]]  # the first one loads what all need
     mean, median = statistics.fmean(times), statistics.median(times)
     verdict = "met" if mean < EPISODE_MS else "NOT met"
     print(
         f"an episode, one thread: mean {mean:.1f} ms, median {median:.1f} ms; "
         f"bar {EPISODE_MS:.0f} ms: {verdict}"
     )
-    lost = sorted(known, key=lambda one: math.log((one.best or 1.0) / one.scores["policy"]))
-    for one in lost[:5]:
+    lost = sorted(known, key=lambda function: math.log((function.best or 1.0) / function.scores["policy"]))
+    for function in lost[:5]:
         print(
-            f"  loses most: {one.uri}: all {one.scores['all']:.2f}, policy {one.scores['policy']:.2f}, "
-            f"best {one.best:.2f}"
+            f"  loses most: {function.uri}: all {function.scores['all']:.2f}, "
+            f"policy {function.scores['policy']:.2f}, best {function.best:.2f}"
         )
 
 

@@ -1,7 +1,7 @@
-"""A baseline for policies: gradient-boosted trees that predict what sharing each candidate gains on its own.
+"""A baseline for policies: gradient-boosted trees that predict the gain of sharing a single candidate.
 
-They learn from functions of the training split of which all choices can be scored, and share all candidates
-whose predicted gain is above 0. Shares of the best choices' gain are those of `cse_policy.py`.
+They learn from the functions of the training split that are small enough to score all choices, and share all
+candidates with a predicted gain above 0. Shares of the best choices' gain are those of `cse_policy.py`.
 
     python benchmarks/cse_ranking.py
 """
@@ -25,19 +25,19 @@ from irgym.envs.cse.task import CseTask
 from irgym.measure.machine import fingerprint
 
 LARGEST = 0.15
-"""Greater gains and losses, as logarithms of scores, count as this."""
+"""Bound to which gains and losses, as logarithms of scores, are clipped."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to learn from."""
+    """Options of the benchmark."""
 
     dataset: str = "packages"
-    """The data set."""
+    """Data set."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     choices: int = 512
-    """Functions with more choices are left out."""
+    """Greatest number of choices of a function."""
     seed: int = 0
     """Seed of the trees."""
 
@@ -46,33 +46,35 @@ Known = tuple[CseTask, Outcomes]
 
 
 def left_out(uri: str, error: ProgramError) -> None:
-    """Say why a function is not looked at."""
+    """Print why a function is skipped."""
     print(f"{uri}: left out: {error}")
 
 
 def outcomes_of(uris: Sequence[str], evaluator: Evaluator, options: Options) -> list[Known]:
-    """Return all outcomes of the functions that have few enough."""
+    """Return all outcomes of the functions with few enough choices."""
     tasks = tasks_of(uris, lambda uri: CSE.task(uri, target=options.target), left_out)
-    found = all_outcomes((one for one in tasks if one.names), evaluator, 2 * options.choices)
-    return [(task, one) for task, one in found if isinstance(task, CseTask) and one is not None]
+    found = all_outcomes((task for task in tasks if task.names), evaluator, 2 * options.choices)
+    return [
+        (task, outcomes) for task, outcomes in found if isinstance(task, CseTask) and outcomes is not None
+    ]
 
 
 def rows(task: CseTask) -> NDArray[np.float32]:
-    """Return what is seen of each candidate and of its function."""
+    """Return the features of each candidate and of its function."""
     seen = task.features.candidates
     whole: NDArray[np.float32] = np.tile(task.features.function, (len(seen), 1))
     return np.concatenate([seen, whole], axis=1)
 
 
-def cost(one: Outcomes, shared: frozenset[int]) -> float:
+def cost(outcomes: Outcomes, shared: frozenset[int]) -> float:
     """Return the logarithm of a choice's score."""
-    return float(one.costs[one.states.index(CseState(shared))])
+    return float(outcomes.costs[outcomes.states.index(CseState(shared))])
 
 
-def gains(task: CseTask, one: Outcomes) -> list[float]:
-    """Return what sharing each candidate on its own gains."""
-    nothing = cost(one, frozenset())
-    return [nothing - cost(one, frozenset([place])) for place in range(len(task.names))]
+def gains(task: CseTask, outcomes: Outcomes) -> list[float]:
+    """Return the gain of sharing each candidate alone."""
+    nothing = cost(outcomes, frozenset())
+    return [nothing - cost(outcomes, frozenset([place])) for place in range(len(task.names))]
 
 
 def main(options: Options) -> None:
@@ -87,11 +89,11 @@ def main(options: Options) -> None:
         max_iter=300, learning_rate=0.05, max_leaf_nodes=15, l2_regularization=5.0, random_state=options.seed
     ).fit(np.concatenate([rows(task) for task, _ in train]), wanted)
     reached = best = 0.0
-    for task, one in test:
+    for task, outcomes in test:
         predicted = trees.predict(rows(task))
-        everything = cost(one, frozenset(range(len(predicted))))
-        reached += everything - cost(one, frozenset(np.flatnonzero(predicted > 0).tolist()))
-        best += everything - float(one.least[0])
+        everything = cost(outcomes, frozenset(range(len(predicted))))
+        reached += everything - cost(outcomes, frozenset(np.flatnonzero(predicted > 0).tolist()))
+        best += everything - float(outcomes.least[0])
     mean = math.exp(-reached / len(test))
     print(f"{len(train)} functions to learn from, {len(test)} of the test split")
     print(f"trees over all: {mean:.4f}; {reached / best:.1%} of the best choices' gain")

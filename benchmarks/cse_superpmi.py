@@ -3,8 +3,8 @@
     python benchmarks/cse_superpmi.py --requests 100000
 
 The stand-in (tests/toys/superpmi.py) speaks SuperPMI's protocol. At random it dies, aborts, prints garbage or
-half an answer, adds words, or says nothing. Each score must be the one of the choice that was asked for; what
-fails must be told.
+half an answer, adds words, or says nothing. Each score must belong to the requested choice, and
+each failure must be reported.
 """
 
 import os
@@ -33,22 +33,22 @@ METHODS = 1000
 
 @dataclass(frozen=True)
 class Options:
-    """What to ask for."""
+    """Options of the benchmark."""
 
     requests: int = 100_000
-    """Requests."""
+    """Number of requests."""
     processes: int = 4
-    """SuperPMI processes."""
+    """Number of SuperPMI processes."""
     faults: float = 0.002
-    """Share of the requests at which a process misbehaves."""
+    """Share of requests at which a process misbehaves."""
     timeout_s: float = 2.0
-    """Seconds that a process may be silent."""
+    """Time limit for an answer, in seconds."""
     seed: int = 0
     """Seed of the requests and of the faults."""
 
 
 def collection_in(folder: Path, options: Options) -> Collection:
-    """Return a folder as CORE_ROOT is, with the stand-in in it."""
+    """Create a folder like CORE_ROOT that contains the stand-in."""
     (folder / "libclrjit.so").touch()
     (folder / "some.mch").touch()
     program = folder / "superpmi"
@@ -59,12 +59,14 @@ def collection_in(folder: Path, options: Options) -> Collection:
 
 
 def score_of(index: int, chosen: tuple[int, ...]) -> float:
-    """Return what the stand-in has to say of a choice."""
-    return 100.0 + index - sum(one + 1 for one in chosen) + (3 if chosen and len(chosen) == index % 7 else 0)
+    """Return the score that the stand-in must give to a choice."""
+    return (
+        100.0 + index - sum(place + 1 for place in chosen) + (3 if chosen and len(chosen) == index % 7 else 0)
+    )
 
 
 def main(options: Options) -> None:
-    """Print how many answers were right, told to have failed, wrong, or lost."""
+    """Print the numbers of right, failed, wrong and lost answers."""
     print(fingerprint().text())
     rng = np.random.default_rng(options.seed)
     asked = [
@@ -74,7 +76,7 @@ def main(options: Options) -> None:
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as folder, LocalFarm(options.processes, LIMITS) as farm:
         collection = collection_in(Path(folder), options)
-        calls = [Call(f"{RUNNER}:measure", (collection, *one, "score")) for one in asked]
+        calls = [Call(f"{RUNNER}:measure", (collection, *request, "score")) for request in asked]
         started = time.perf_counter()
         replies = farm.run(calls)
         seconds = time.perf_counter() - started

@@ -18,7 +18,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Protocol, get_args
 
-from tyro.conf import Positional
+from tyro.conf import Positional, Suppress
 
 from irgym.agents import AGENTS
 from irgym.base.values import Range
@@ -31,6 +31,9 @@ from irgym.search import SEARCHES
 
 ROOT = Path(__file__).parent.parent
 PAGES = (ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md")))
+HIDDEN = get_args(Suppress[int])[1]
+"""Marks fields of requests that are no options."""
+
 BLOCK = re.compile(r"(<!-- generated: ([^>]+?) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
 
 
@@ -200,7 +203,7 @@ def _options(kind: type[Any]) -> Iterator[tuple[Field[Any], str]]:
         inner: Any = field.default_factory if field.default_factory is not MISSING else None
         if inner is not None and is_dataclass(inner):
             yield from _options(inner)  # pyright: ignore[reportArgumentType, reportUnknownArgumentType]
-        else:
+        elif HIDDEN not in getattr(field.type, "__metadata__", ()):
             yield field, meaning
 
 

@@ -2,9 +2,9 @@
 
     python fuzz/cse_compilers.py
 
-For each function with candidates, nothing and everything is scored, and everything is proved. The module
-that is written must be one that LLVM reads. rustc is left out, and said so, where it is not installed. It
-exits with 1 if anything fails.
+For each function with candidates, the choices of nothing and of everything are scored, and the latter is
+proved. LLVM must be able to read the exported module. rustc is skipped with a message if it is not installed.
+The exit status is 1 if anything fails.
 """
 
 import os
@@ -22,10 +22,10 @@ import tyro
 
 from irgym.base.errors import ProgramError
 from irgym.core.schedule import replay
+from irgym.envs.cse.checking.proving.proofs import proofs_of
 from irgym.envs.cse.compiling import llvm
 from irgym.envs.cse.compiling.export import export_module
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.proving.proofs import proofs_of
 from irgym.measure.evaluators import Inline
 
 SOURCES = Path(__file__).parent / "cse_languages"
@@ -48,17 +48,17 @@ COMMANDS: Mapping[str, tuple[str, Sequence[str]]] = {
     "checked.zig": ("checked.zig", (*ZIG, "build-obj", "-fno-emit-bin")),
     "checked.zig -O ReleaseSafe": ("checked.zig", (*ZIG, "build-obj", "-fno-emit-bin", "-O", "ReleaseSafe")),
 }
-"""Commands that write IR, less the files: what they are called, the source, and the words."""
+"""Commands that write IR, without file arguments: name, source, words."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options of the test."""
 
     only: str = ""
-    """What the name of a command must hold."""
+    """Text that the names of commands must contain."""
     count: int = 60
-    """Functions of each module at most."""
+    """Greatest number of functions of a module."""
 
 
 def written(source: str, words: Sequence[str], folder: Path) -> Path:
@@ -77,7 +77,7 @@ def written(source: str, words: Sequence[str], folder: Path) -> Path:
 
 
 def tried(file: Path, count: int) -> tuple[Counter[str], list[str]]:
-    """Return what became of the functions of a module, and what failed."""
+    """Return the totals and the failures of a module's functions."""
     totals: Counter[str] = Counter()
     problems: list[str] = []
     parts = []
@@ -99,14 +99,14 @@ def tried(file: Path, count: int) -> tuple[Counter[str], list[str]]:
         proofs = proofs_of(str(task.module), task.analysed.function.name, shared)
         totals.update({"pairs": proofs.pairs, "proved": proofs.proved})
         problems += [f"{uri}: {pair} refuted" for pair in proofs.refuted]
-        parts.append((task, everything))
+        parts.append(task.choice(everything))
     [result] = export_module(parts, file.with_name("result.ll"))
     llvm.read(result.read_text(), result.name)
     return totals, problems
 
 
 def main(options: Options) -> None:
-    """Print what became of the modules of each compiler."""
+    """Print the totals and the failures for each compiler."""
     failed = False
     for name, (source, words) in COMMANDS.items():
         if options.only not in name:

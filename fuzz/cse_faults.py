@@ -1,4 +1,4 @@
-"""Faults that are planted in functions of LLVM's IR, by kind."""
+"""Faults to plant in functions of LLVM's IR, by kind."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -58,7 +58,7 @@ double accumulate(const double *p, int n, double *out) {
   return s * c;
 }
 """
-"""Functions with what is rare in the data sets: volatile accesses, indirect calls, copies, numbers."""
+"""Functions with rare features of the data sets: volatile accesses, indirect calls, copies, numbers."""
 
 _SIGNS = {"slt": "ult", "sle": "ule", "sgt": "ugt", "sge": "uge"}
 _EDGES = {"lt": "le", "le": "lt", "gt": "ge", "ge": "gt"}
@@ -94,12 +94,12 @@ KINDS = (
 
 @dataclass(frozen=True)
 class Fault:
-    """A fault.
+    """A planted fault.
 
     Attributes:
         kind: One of `KINDS`.
-        lines: The function with it.
-        told: What was changed.
+        lines: Lines of the function with the fault.
+        told: Description of the change.
     """
 
     kind: str
@@ -108,7 +108,7 @@ class Fault:
 
 
 def faults(lines: Sequence[str], function: Analysed) -> Iterator[Fault]:
-    """Yield all faults of a function that are not proved to compute the same."""
+    """Yield all faults of a function that are not proved equivalent."""
     terms = Terms(function)
     for place, line in enumerate(lines):
         for kind, new in replaced(line):
@@ -125,7 +125,7 @@ def faults(lines: Sequence[str], function: Analysed) -> Iterator[Fault]:
 
 
 def replaced(line: str) -> Iterator[tuple[str, str]]:
-    """Yield kinds of faults and what a line becomes."""
+    """Yield kinds of faults, each with the changed line."""
     for first, second in (("ashr", "lshr"), ("lshr", "ashr")):
         if f"= {first} " in line:
             yield "shift", line.replace(f"= {first} ", f"= {second} ")
@@ -199,9 +199,9 @@ def _zero_lost(line: str) -> str:
 
 def _arguments(line: str, inside: str) -> Iterator[str]:
     operands = listed(inside)
-    for place, one in enumerate(operands):
-        head, _, value = one.rpartition(" ")
-        kind = one.split(" ")[0]
+    for place, operand in enumerate(operands):
+        head, _, value = operand.rpartition(" ")
+        kind = operand.split(" ")[0]
         others = [
             other for other in operands if other.split(" ")[0] == kind and other.rpartition(" ")[2] != value
         ]
@@ -222,13 +222,12 @@ def _copies(line: str, match: re.Match[str]) -> Iterator[str]:
     if value.isdigit():
         for new in (int(value) - 1, int(value) + 1):
             yield f"  {match[1]}{target}, {source}, {head} {new}, {last}{match[3]}"
-    for one in (target, source):
-        name = one.rpartition(" ")[2]
+    for operand in (target, source):
+        name = operand.rpartition(" ")[2]
         if name.startswith("%"):
-            moved_one = f"  %irgym.m = getelementptr i8, ptr {name}, i64 1\n"
-            yield moved_one + line.replace(
-                one, re.sub(r"(nonnull|align \d+|dereferenceable\(\d+\)) ", "", one).replace(name, "%irgym.m")
-            )
+            shifted = f"  %irgym.m = getelementptr i8, ptr {name}, i64 1\n"
+            unmarked = re.sub(r"(nonnull|align \d+|dereferenceable\(\d+\)) ", "", operand)
+            yield shifted + line.replace(operand, unmarked.replace(name, "%irgym.m"))
 
 
 def moved(lines: Sequence[str]) -> Iterator[Fault]:
@@ -246,7 +245,7 @@ def moved(lines: Sequence[str]) -> Iterator[Fault]:
 
 def _writes(line: str) -> bool:
     known = ("memory(none)", "memory(read)", "@llvm.")
-    return bool(_CALL.search(line)) and line.startswith("  ") and not any(one in line for one in known)
+    return bool(_CALL.search(line)) and line.startswith("  ") and not any(name in line for name in known)
 
 
 def _shared_over(lines: Sequence[str], place: int) -> Iterator[Fault]:

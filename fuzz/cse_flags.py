@@ -1,9 +1,9 @@
-"""Random functions full of flags, and choices in them, run on all inputs by an interpreter that knows poison.
+"""Random functions full of flags, and choices in them, run on all inputs by an interpreter with poison.
 
     python fuzz/cse_flags.py --count 2000
 
-Functions compute on numbers of four bits, so all inputs are tried. A result that is poison may become
-anything; any other must stay what it is. It exits with 1 if a choice breaks that, or a proof is refuted.
+Functions compute on four-bit numbers, so that all inputs are tried. A choice may change a poison result, but
+no other. The exit status is 1 if a choice breaks that rule, or if a proof is refuted.
 """
 
 import sys
@@ -16,14 +16,14 @@ from itertools import product
 import numpy as np
 import tyro
 
+from irgym.envs.cse.checking.proving.pairs import Pairs
+from irgym.envs.cse.checking.proving.proofs import Proofs, proved
 from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.function import Function
 from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import listed
-from irgym.envs.cse.proving.pairs import Pairs
-from irgym.envs.cse.proving.proofs import Proofs, proved
 
 BITS = 4
 SIZE = 1 << BITS
@@ -49,18 +49,18 @@ COMMUTATIVE = ("add", "mul", "or", "and", "xor")
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options of the test."""
 
     count: int = 500
-    """Functions."""
+    """Number of functions."""
     seconds: float = 600.0
-    """Time after which no more are tried."""
+    """Seconds after which no more functions are tried."""
     seed: int = 0
     """Seed of the functions and the choices."""
 
 
 def drawn(rng: np.random.Generator) -> str:
-    """Return a function whose second block computes what its first does, with other flags."""
+    """Return a function whose second block repeats the first with other flags."""
     first: list[str] = []
     second: list[str] = []
     names: list[tuple[str, str]] = [(name, name) for name in ARGUMENTS]
@@ -156,7 +156,7 @@ def _of(text: str, known: Mapping[str, Value]) -> Value:
 
 
 def wrong(function: Analysed, chosen: Sequence[int]) -> str:
-    """Return a result that a choice makes wrong, and an input that shows it; empty where there is none."""
+    """Return a result that a choice makes wrong, and an input that shows it; empty if there is none."""
     replaced = dict(pair for place in chosen for pair in function.candidates[place].replaced)
     before = [instruction for _, instruction in function.function]
     after_text = Function.read("@f", function.function.header, function.sharing.lines(chosen))
@@ -171,7 +171,7 @@ def wrong(function: Analysed, chosen: Sequence[int]) -> str:
 
 
 def proofs(module: ModuleText, function: Analysed, chosen: Sequence[int]) -> Proofs:
-    """Return what is proved of a choice."""
+    """Return the proofs of a choice."""
     replaced = dict(pair for place in chosen for pair in function.candidates[place].replaced)
     header = function.function.header
     after = Function.read("@f", header, function.sharing.lines(chosen))
@@ -179,7 +179,7 @@ def proofs(module: ModuleText, function: Analysed, chosen: Sequence[int]) -> Pro
 
 
 def main(options: Options) -> None:
-    """Print how many choices were tried, and which are wrong."""
+    """Print the number of choices tried, and the wrong ones."""
     rng = np.random.default_rng(options.seed)
     started = time.perf_counter()
     totals: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""The interpreter that runs functions in checks of `cse`, compared with machine code that LLVM makes.
+"""The interpreter behind the checks of `cse`, compared with LLVM's machine code.
 
     python fuzz/cse_interpreter.py --count 2000 --seed 0
 
@@ -18,12 +18,12 @@ from typing import Any
 
 import tyro
 
+from irgym.envs.cse.checking.interpreter.layout import Kind
+from irgym.envs.cse.checking.interpreter.machine import Machine
+from irgym.envs.cse.checking.interpreter.making import ARGUMENTS, SLOTS
+from irgym.envs.cse.checking.interpreter.poison import POISON, Endless, Undefined
+from irgym.envs.cse.checking.interpreter.program import Program
 from irgym.envs.cse.compiling.llvm import read
-from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.machine import Machine
-from irgym.envs.cse.interpreter.making import ARGUMENTS, SLOTS
-from irgym.envs.cse.interpreter.poison import POISON, Endless, Undefined
-from irgym.envs.cse.interpreter.program import Program
 from irgym.envs.cse.ir.modules import ModuleText
 
 WIDTHS = (1, 7, 8, 16, 32, 33, 64)
@@ -129,7 +129,7 @@ class Writer:
     declared: set[str] = field(default_factory=set[str])
 
     def function(self, length: int) -> str:
-        """Return a module with one function, `@f`, which returns what all its values come to."""
+        """Return a module with a single function, `@f`, whose result mixes all its values."""
         for place, kind in enumerate(PARAMETERS):
             self.pool.setdefault(kind, []).append(f"%a{place}")
         steps: tuple[Callable[[], None], ...] = (
@@ -201,7 +201,7 @@ class Writer:
     def _called(self) -> None:
         kind, name = self._integer(), self.rng.choice(tuple(INTRINSICS))
         kinds = [kind] * INTRINSICS[name]
-        arguments = [f"{one} {self._value(one)}" for one in kinds]
+        arguments = [f"{kind} {self._value(kind)}" for kind in kinds]
         if name in WITH_FLAG:
             kinds.append("i1")
             arguments.append(f"i1 {self.rng.choice(('true', 'false'))}")
@@ -243,7 +243,7 @@ class Writer:
             self._made(second, f"{word} {first} {self._value(first)} to {second}")
 
     def _returned(self) -> None:
-        """Return a mixture of some values, with one NaN for all."""
+        """Return a mixture of some values, with one NaN for all NaNs."""
         mixed = "0"
         for kind in list(self.pool):
             bits = {"float": "i32", "double": "i64"}.get(kind, kind)
@@ -262,7 +262,7 @@ class Writer:
 
 @dataclass(frozen=True)
 class Given:
-    """Surroundings of a function that takes some arguments and reads nothing else."""
+    """A world for a function that reads nothing but its arguments."""
 
     arguments: tuple[int, ...]
     alone: bool = True
@@ -294,9 +294,9 @@ TYPES: dict[str, Any] = {
 
 
 def drawn(rng: random.Random) -> tuple[Any, ...]:
-    """Return arguments as ctypes takes them."""
+    """Return random arguments as ctypes values."""
 
-    def one(kind: str) -> Any:
+    def argument(kind: str) -> Any:
         if kind in FLOATS:
             return rng.choice((*SPECIAL_FLOATS, rng.uniform(-100, 100), rng.uniform(-1e9, 1e9)))
         number = rng.choice(
@@ -304,11 +304,11 @@ def drawn(rng: random.Random) -> tuple[Any, ...]:
         )
         return number & ((1 << int(kind[1:])) - 1)
 
-    return tuple(TYPES[kind](one(kind)) for kind in PARAMETERS)
+    return tuple(TYPES[kind](argument(kind)) for kind in PARAMETERS)
 
 
 def interpreted(text: str, inputs: list[tuple[Any, ...]]) -> Iterator[int | None]:
-    """Yield what the function returns for each input; None where its behaviour is not defined."""
+    """Yield the result of the function for each input; None for undefined behaviour."""
     module = ModuleText.read(text)
     program = Program(module)
     code = program.code("@f")
@@ -323,7 +323,7 @@ def interpreted(text: str, inputs: list[tuple[Any, ...]]) -> Iterator[int | None
 
 
 def compiled(text: str) -> tuple[Any, Any]:
-    """Return the machine code of the function, unoptimised, and what keeps it."""
+    """Return the unoptimised machine code of the function, and the engine that owns it."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -337,7 +337,7 @@ def compiled(text: str) -> tuple[Any, Any]:
 
 
 def compare(count: int, seed: int, inputs: int = 24, length: int = 14) -> tuple[Counter[str], list[str]]:
-    """Compare random functions; return how many runs there were of each kind, and functions that differ."""
+    """Compare random functions; return the number of runs of each kind, and the functions that differ."""
     outcomes, wrong = Counter[str](), list[str]()
     for number in range(count):
         rng = random.Random(f"{seed} {number}")
@@ -355,16 +355,16 @@ def compare(count: int, seed: int, inputs: int = 24, length: int = 14) -> tuple[
 
 @dataclass(frozen=True)
 class Options:
-    """How many functions to try."""
+    """Options of the comparison."""
 
     count: int = 2000
-    """Functions."""
+    """Number of functions."""
     seed: int = 0
     """Seed of functions and inputs."""
 
 
 def main(options: Options) -> None:
-    """Print how many runs agree; exit with 1 if one does not."""
+    """Print how many runs agree; exit with 1 if any does not."""
     outcomes, wrong = compare(options.count, options.seed)
     print(", ".join(f"{number} {outcome}" for outcome, number in sorted(outcomes.items())))
     for text in wrong[:3]:

@@ -1,4 +1,4 @@
-"""Planted faults in real functions: how many of them do the checks of `cse` call right?
+"""Planted faults in real functions, of which the checks of `cse` must accept none.
 
     python fuzz/cse_planted.py wrong --count 24
     python fuzz/cse_planted.py zero --count 300
@@ -43,20 +43,20 @@ from irgym.envs.cse.task import CseTask
 
 @dataclass(frozen=True)
 class Options:
-    """What to plant."""
+    """Options of the test."""
 
     what: Annotated[Literal["wrong", "zero", "right"], tyro.conf.Positional]
     """Faults of all kinds, zeros, or nothing."""
     count: int = 0
-    """Faults of each kind, zeros, or choices; by default what the bars ask for."""
+    """Number of faults of each kind, zeros, or choices; by default the number for which the bars are set."""
     seconds: float = 540.0
-    """When to stop, in seconds of the processor."""
+    """Processor time after which to stop, in seconds."""
     inputs: int = 4
-    """Inputs of each check; `tune` takes as many."""
+    """Number of random inputs of each check, by default that of `tune`."""
     seed: int = 0
     """Seed of functions, faults, choices and inputs."""
     datasets: tuple[str, ...] = ("kernels", "packages")
-    """The data sets; both of their splits."""
+    """Data sets, of which both splits are used."""
 
 
 COUNTS = {"wrong": 24, "zero": 300, "right": 1000}
@@ -72,16 +72,16 @@ class Subject:
 
     @property
     def lines(self) -> list[str]:
-        """Its lines as written."""
+        """Lines of the original function."""
         return self.analysed.sharing.lines(())
 
     def checked(self, lines: Sequence[str], options: Options) -> Validation:
-        """Return what the check says of other lines."""
-        return Comparison(self.module, self.analysed, options.inputs, options.seed).made(lines, {}, {})
+        """Return the outcome of the check for other lines."""
+        return Comparison(self.module, self.analysed, options.inputs, options.seed).compare(lines, {}, {})
 
 
 def subjects(options: Options, rng: random.Random) -> Iterator[tuple[Subject, CseTask | None]]:
-    """Yield the programs above, and then functions of the data sets at random."""
+    """Yield the programs above, then random functions of the data sets."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "programs.c"
         file.write_text(PROGRAMS)
@@ -89,7 +89,7 @@ def subjects(options: Options, rng: random.Random) -> Iterator[tuple[Subject, Cs
     if options.what == "wrong":
         for name in module.functions:
             yield Subject(name, module, analysed(module, name)), None
-    uris = [uri for one in map(CSE.dataset, options.datasets) for uri in (*one.train, *one.test)]
+    uris = [uri for dataset in map(CSE.dataset, options.datasets) for uri in (*dataset.train, *dataset.test)]
     rng.shuffle(uris)
     for uri in uris:
         try:
@@ -102,7 +102,7 @@ def subjects(options: Options, rng: random.Random) -> Iterator[tuple[Subject, Cs
 
 
 def plant_wrong(options: Options) -> int:
-    """Plant faults of all kinds; return how many were accepted."""
+    """Plant faults of all kinds; return the number of accepted ones."""
     rng = random.Random(options.seed)
     planted: Counter[str] = Counter()
     outcomes: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
@@ -131,10 +131,10 @@ def plant_wrong(options: Options) -> int:
             if said.ok and said.inputs:
                 print(f"{outcome}: {fault.kind}: {subject.name}: {fault.told}", flush=True)
             accepted += said.checked
-    for kind, one in outcomes.items():
+    for kind, tally in outcomes.items():
         print(
             f"{kind:<18} {planted[kind]:>3} planted: "
-            + ", ".join(f"{count} {what}" for what, count in one.items())
+            + ", ".join(f"{count} {what}" for what, count in tally.items())
         )
     print(f"{sum(planted.values())} planted faults, {accepted} accepted; bar 0 of 200, 20 of each kind")
     return accepted
@@ -149,7 +149,7 @@ def witnessed(subject: Subject, fault: Fault, options: Options) -> bool:
 
 
 def plant_zeros(options: Options) -> int:
-    """Replace computations by zero; return how many more than 2 % were accepted."""
+    """Replace computations by zero; return the number accepted beyond 2 %."""
     rng = random.Random(options.seed)
     outcomes: Counter[str] = Counter()
     for subject, task in subjects(options, rng):
@@ -181,7 +181,7 @@ def _zeroed(line: str, name: str, subject: Subject) -> str:
 
 
 def plant_nothing(options: Options) -> int:
-    """Run random choices; return how many were called wrong."""
+    """Check random choices; return the number called wrong."""
     rng = random.Random(options.seed)
     outcomes: Counter[str] = Counter()
     for _, task in subjects(options, rng):
@@ -212,7 +212,7 @@ def plant_nothing(options: Options) -> int:
 
 
 def main(options: Options) -> None:
-    """Plant, and print what became of it."""
+    """Plant, and print the outcomes."""
     options = replace(options, count=options.count or COUNTS[options.what])
     plant = {"wrong": plant_wrong, "zero": plant_zeros, "right": plant_nothing}[options.what]
     sys.exit(1 if plant(options) else 0)

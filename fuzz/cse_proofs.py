@@ -1,9 +1,9 @@
-"""How many of the results that choices share are proved equal, over the functions of the data sets.
+"""The share of shared results that are proved equal, over the functions of the data sets.
 
     python fuzz/cse_proofs.py --count 600
 
-For each function, all candidates are shared, and then a random choice. What is neither proved nor refuted is
-executed only. It exits with 1 if anything is refuted.
+For each function, all candidates are shared, and then a random choice. Results that are neither proved nor
+refuted are executed only. The exit status is 1 if anything is refuted.
 """
 
 import sys
@@ -18,32 +18,32 @@ from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Call
 from irgym.core.environment import spread
+from irgym.envs.cse.checking.proving.proofs import Proofs
 from irgym.envs.cse.environment import CSE, LIMITS
-from irgym.envs.cse.proving.proofs import Proofs
 from irgym.envs.cse.task import CseTask
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Returned
 
 CHUNK = 64
-"""Functions that are opened together."""
+"""Number of functions opened together."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to prove."""
+    """Options of the test."""
 
     count: int = 600
-    """Functions at most, spread over all."""
+    """Greatest number of functions, spread evenly."""
     seconds: float = 3600.0
-    """Time after which no more functions are opened."""
+    """Seconds after which no more functions are opened."""
     seed: int = 0
     """Seed of the choices."""
     datasets: tuple[str, ...] = ("kernels", "packages")
-    """The data sets; both of their splits."""
+    """Data sets, of which both splits are used."""
     target: str = "x86-64"
-    """What code is made for."""
+    """Target of the code."""
     workers: int = 1
-    """Processes."""
+    """Number of processes."""
 
 
 def choices(task: CseTask, rng: np.random.Generator) -> list[tuple[int, ...]]:
@@ -54,10 +54,10 @@ def choices(task: CseTask, rng: np.random.Generator) -> list[tuple[int, ...]]:
 
 
 def main(options: Options) -> None:
-    """Print how many pairs are proved, and which are refuted."""
+    """Print the number of proved pairs, and the refuted ones."""
     rng = np.random.default_rng(options.seed)
     datasets = [CSE.dataset(name) for name in options.datasets]
-    uris = spread([uri for one in datasets for uri in (*one.train, *one.test)], options.count)
+    uris = spread([uri for dataset in datasets for uri in (*dataset.train, *dataset.test)], options.count)
     started = time.perf_counter()
     totals: Counter[str] = Counter()
     problems: list[str] = []
@@ -76,7 +76,7 @@ def main(options: Options) -> None:
             asked = [(task, shared) for task in tasks for shared in choices(task, rng)]
             calls = [
                 Call(
-                    "irgym.envs.cse.proving.proofs:proofs_of",
+                    "irgym.envs.cse.checking.proving.proofs:proofs_of",
                     (str(task.module), task.analysed.function.name, shared),
                 )
                 for task, shared in asked

@@ -1,4 +1,4 @@
-"""Integers of a function as terms of z3: which planted faults compute the same."""
+"""Integers of a function as terms of z3, to find planted faults that are equivalent."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ _DIVISIONS = ("sdiv", "udiv", "srem", "urem")
 
 
 class Terms:
-    """Integers of a function as terms of z3, with all that is known of them.
+    """Integers of a function as terms of z3, with known facts about them.
 
     Args:
         function: The function.
@@ -39,20 +39,20 @@ class Terms:
             return False
         solver = z3.Solver()
         solver.set("timeout", 3000)
-        solver.add(*self.facts, *conditions, z3.Or(*(one != other for one, other in pairs)))
+        solver.add(*self.facts, *conditions, z3.Or(*(first != other for first, other in pairs)))
         return solver.check() == z3.unsat
 
     def _seen(
         self, forms: list[tuple[Instruction, Instruction]], name: str, depth: int
     ) -> list[tuple[Any, Any]]:
-        """Return what is seen of a result that is computed in two ways: itself, or what is computed of it."""
+        """Return the observable terms of a result computed in two ways: itself, or its dependants."""
         [(first, second)] = forms
         old, new = self._computed(first, "old"), self._computed(second, "new")
         return self._through(name, old, new, depth)
 
     def _through(self, name: str, old: Any, new: Any, depth: int) -> list[tuple[Any, Any]]:
-        users = [one for _, one in self._function.function if name in one.operands]
-        if not depth or not users or any(one.opcode not in _NARROW for one in users):
+        users = [user for _, user in self._function.function if name in user.operands]
+        if not depth or not users or any(user.opcode not in _NARROW for user in users):
             return [(old, new)]
         found: list[tuple[Any, Any]] = []
         for user in users:
@@ -68,7 +68,7 @@ class Terms:
         return found
 
     def _conditions(self, block: int) -> Iterator[Any]:
-        """Yield what the branches decide that lead to a block."""
+        """Yield the conditions of the branches that lead to a block."""
         flow, blocks = self._function.flow, self._function.function.blocks
         while block != flow.order[0]:
             parent = flow.parents[block]
@@ -97,9 +97,9 @@ class Terms:
 
     def _bounds(self, name: str, bits: int) -> None:
         """Note the range of a value that is no term: by its metadata, or as a counter that only rises."""
-        one, term = self._made[name], self._terms[name]
-        if one.opcode == "phi":
-            values = re.findall(r"\[ (\S+), %", one.rest)
+        instruction, term = self._made[name], self._terms[name]
+        if instruction.opcode == "phi":
+            values = re.findall(r"\[ (\S+), %", instruction.rest)
             steps = [self._made.get(value) for value in values if value.startswith("%")]
             starts = [
                 int(value) for value in values if not value.startswith("%") and value.lstrip("-").isdigit()
@@ -115,14 +115,14 @@ class Terms:
             )
             if starts and rises and len(steps) + len(starts) == len(values) and None not in steps:
                 self.facts.append(term >= min(starts))
-        elif one.opcode == "call" and re.search(r"@llvm\.(ctpop|ctlz|cttz|abs)\.", one.rest):
+        elif instruction.opcode == "call" and re.search(r"@llvm\.(ctpop|ctlz|cttz|abs)\.", instruction.rest):
             self.facts.append(term >= 0)
-            if "abs" not in one.rest:
+            if "abs" not in instruction.rest:
                 self.facts.append(z3.ULE(term, bits))
 
-    def _computed(self, one: Instruction, name: str) -> Any:
-        rest, flags = one.rest, one.flags
-        match one.opcode:
+    def _computed(self, instruction: Instruction, name: str) -> Any:
+        rest, flags = instruction.rest, instruction.flags
+        match instruction.opcode:
             case "trunc" | "zext" | "sext":
                 old, value = rest.rpartition(" to ")[0].split(" ")
                 term, bits = self._value(old, value), int(_BITS.match(rest.rpartition(" to ")[2])[1])  # pyright: ignore[reportOptionalSubscript]
@@ -132,7 +132,7 @@ class Terms:
                 return (
                     z3.Extract(bits - 1, 0, term)
                     if more < 0
-                    else (z3.SignExt if one.opcode == "sext" else z3.ZeroExt)(more, term)
+                    else (z3.SignExt if instruction.opcode == "sext" else z3.ZeroExt)(more, term)
                 )
             case "icmp":
                 relation, rest = rest.split(" ", 1)
@@ -145,20 +145,20 @@ class Terms:
             case "phi" | "load" | "call":
                 raise ValueError(name)
         first, second = self._two(rest)
-        found = _OPERATIONS[one.opcode](first, second)
-        if "nsw" in flags and one.opcode in ("add", "sub", "mul"):
-            more = first.size() if one.opcode == "mul" else 1
-            whole = _OPERATIONS[one.opcode](z3.SignExt(more, first), z3.SignExt(more, second))
+        found = _OPERATIONS[instruction.opcode](first, second)
+        if "nsw" in flags and instruction.opcode in ("add", "sub", "mul"):
+            more = first.size() if instruction.opcode == "mul" else 1
+            whole = _OPERATIONS[instruction.opcode](z3.SignExt(more, first), z3.SignExt(more, second))
             self.facts.append(whole == z3.SignExt(more, found))
-        if "nuw" in flags and one.opcode == "add":
+        if "nuw" in flags and instruction.opcode == "add":
             self.facts.append(z3.UGE(found, first))
-        if "nuw" in flags and one.opcode == "sub":
+        if "nuw" in flags and instruction.opcode == "sub":
             self.facts.append(z3.UGE(first, second))
-        if one.opcode in ("shl", "lshr", "ashr"):
+        if instruction.opcode in ("shl", "lshr", "ashr"):
             self.facts.append(z3.ULT(second, second.size()))
-        if "nsw" in flags and one.opcode == "shl":
+        if "nsw" in flags and instruction.opcode == "shl":
             self.facts.append((found >> second) == first)
-        if one.opcode in _DIVISIONS:
+        if instruction.opcode in _DIVISIONS:
             self.facts.append(second != 0)
         return found
 

@@ -1,4 +1,4 @@
-; What compilers of C++, Rust and Zig write: virtual tables and type information in comdats, data of templates,
+; Output of compilers of C++, Rust and Zig: virtual tables and type information in comdats, data of templates,
 ; an alias, an ifunc, a constructor, thread-local data, exceptions, variable arguments, and debug information.
 source_filename = "languages.cpp"
 target triple = "x86_64-unknown-linux-gnu"

@@ -1,4 +1,4 @@
-"""A stand-in for a Checked build of the .NET JIT with SuperPMI: a folder as CORE_ROOT is."""
+"""A stand-in for CORE_ROOT, the folder of a Checked build of the .NET JIT with SuperPMI."""
 
 import sys
 from collections.abc import Callable
@@ -15,7 +15,7 @@ MakeCollection = Callable[..., Collection]
 
 @pytest.fixture
 def make_collection(tmp_path: Path) -> MakeCollection:
-    """Returns the collection of a stand-in with some arguments."""
+    """Return a function that makes the collection of a stand-in with some arguments."""
 
     def make(*arguments: str, timeout_s: float = 20.0) -> Collection:
         for name in ("libclrjit.so", "some.mch"):

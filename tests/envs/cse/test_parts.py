@@ -33,13 +33,13 @@ def file(tmp_path: Path) -> Path:
 
 def test_all_functions_of_a_file_are_tuned(file: Path, tmp_path: Path):
     found = irgym.tune_parts(str(file))
-    assert [one.program for one in found.results] == [f"cse:{file}#f", f"cse:{file}#g"]
+    assert [result.program for result in found.results] == [f"cse:{file}#f", f"cse:{file}#g"]
     assert found.proven == 2 and not found.failures
     assert found.speedup is not None and found.speedup.mean >= 1
     assert found.reference_ratio is not None and found.reference_ratio.n == 2
     [written] = found.export(tmp_path / "out.ll")
-    for one in found.results:
-        assert one.task.text(one.state).strip() in written.read_text()
+    for result in found.results:
+        assert result.task.text(result.state).strip() in written.read_text()
     assert CSE.task(f"cse:{written}#h").analysed.function.name == "@h"
     with pytest.raises(IrgymError, match="end the name in"):
         found.export(tmp_path / "out.s")
@@ -49,12 +49,12 @@ def test_what_was_found_is_told_after_each_function(file: Path):
     told: list[tuple[str, ...]] = []
     found = irgym.tune_parts(
         str(file),
-        done=lambda result: told.append(tuple(one.program for one in result.results)),
+        done=lambda result: told.append(tuple(part.program for part in result.results)),
         searching=irgym.Searching(evaluations=6),
     )
     f, g = f"cse:{file}#f", f"cse:{file}#g"
     assert told == [(f,), (f, g)]
-    spent = [one.search.evaluations for one in found.results if one.search]
+    spent = [result.search.evaluations for result in found.results if result.search]
     assert sum(spent) <= 6 and spent[0] == 3, "both share one budget"
 
 
@@ -80,7 +80,7 @@ def test_a_run_that_is_cut_short_leaves_what_it_had(
     written, json = tmp_path / "out.ll", tmp_path / "out.json"
     with pytest.raises(KeyboardInterrupt):
         Tune(str(file), searching=Searching(evaluations=8), export=written, json=json).run()
-    assert [one["program"] for one in load(json.read_text())["parts"]] == begun[:1]
+    assert [part["program"] for part in load(json.read_text())["parts"]] == begun[:1]
     shared = load(json.read_text())["parts"][0]["schedule"]
     assert shared and not CSE.task(f"cse:{written}#f").names and CSE.task(f"cse:{written}#g").names
 

@@ -1,4 +1,4 @@
-"""The task: choices as sets, their scores, and what is written of them."""
+"""The task: choices as sets, their scores, and their export."""
 
 from itertools import chain, combinations
 from pathlib import Path
@@ -57,12 +57,14 @@ def test_observations_have_a_row_for_each_candidate(task: CseTask, data: st.Data
 
 def test_scores_are_the_same_alone_and_together(task: CseTask):
     places = range(4)
-    chosen = [set(one) for one in chain.from_iterable(combinations(places, count) for count in range(5))]
-    states = [replay(task, task.schedule_of(sorted(one))) for one in chosen]
+    chosen = [
+        set(choice) for choice in chain.from_iterable(combinations(places, count) for count in range(5))
+    ]
+    states = [replay(task, task.schedule_of(sorted(choice))) for choice in chosen]
     alone = Inline().evaluate([task.job(state) for state in states])
     with CSE.bench() as bench:
-        assert [one.cost for one in bench.measure([task.job(state) for state in states])] == [
-            one.cost for one in alone
+        assert [measurement.cost for measurement in bench.measure([task.job(state) for state in states])] == [
+            measurement.cost for measurement in alone
         ]
 
 
@@ -71,12 +73,14 @@ def test_few_choices_are_searched_exhaustively_and_the_best_is_proven():
     result = irgym.tune(uri)
     task = CSE.task(uri)
     states = [
-        replay(task, task.schedule_of(one))
+        replay(task, task.schedule_of(choice))
         for count in range(len(task.names) + 1)
-        for one in combinations(range(len(task.names)), count)
+        for choice in combinations(range(len(task.names)), count)
     ]
     assert result.search and result.search.complete and result.search.evaluations == len(states)
-    assert result.cost == min(one.cost for one in Inline().evaluate([task.job(state) for state in states]))
+    assert result.cost == min(
+        measurement.cost for measurement in Inline().evaluate([task.job(state) for state in states])
+    )
     assert result.reference and result.reference.name == "all" and result.validated
 
 
@@ -104,5 +108,5 @@ def test_every_target_has_a_score():
         task = CSE.task(SORT, target=target)
         [measured] = Inline().evaluate([task.job(replay(task, task.pipeline("all")))])
         assert measured.cost > 0
-    with pytest.raises(IrgymError, match="cse makes no code for 'riscv64'"):
+    with pytest.raises(IrgymError, match="cse has no target 'riscv64'"):
         CSE.task(SORT, target="riscv64")

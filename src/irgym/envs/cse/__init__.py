@@ -1,1 +1,1 @@
-"""Which common subexpressions to share: LLVM's IR, and the .NET JIT."""
+"""Selection of common subexpressions to share, on LLVM's IR and in the .NET JIT."""

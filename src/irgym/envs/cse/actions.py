@@ -13,9 +13,9 @@ STOP, SHARE = 0, 1
 SPACE = ActionSpace(
     (ActionKind("stop", ends="episode"), ActionKind("share", candidates=True)), capacity=CAPACITY
 )
-"""`stop`, and `share@NAME` for each candidate: NAME is the first result that computes the expression."""
+"""Actions: `stop`, and `share@NAME` for each candidate, where NAME is the first result of its class."""
 
 
 def names_of(candidates: Sequence[Candidate]) -> tuple[str, ...]:
-    """Return what schedules call candidates."""
-    return tuple(quote(one.name, safe="._-") for one in candidates)
+    """Return the names of candidates in schedules."""
+    return tuple(quote(candidate.name, safe="._-") for candidate in candidates)

@@ -1,4 +1,4 @@
-"""The cse environment: what `irgym` commands and Gymnasium reach by the name `cse`."""
+"""The environment `cse`, as `irgym` commands and Gymnasium use it."""
 
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -21,6 +21,7 @@ from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
+from irgym.envs.cse.compiling.export import MODULE_FORMS, export_module
 from irgym.envs.cse.compiling.toolchain import INSTALL, clang_version, llvm_version, z3_version
 from irgym.envs.cse.programs import datasets
 from irgym.envs.cse.programs.files import file_of
@@ -32,20 +33,20 @@ from irgym.envs.cse.task import CHECKS, OBJECTIVES, PIPELINES, CseTask
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "llvm"
-"""The back end."""
+"""Name of the back end."""
 
 DEFAULT_POLICY = "packages"
-"""The shipped policy that `--policy default` means."""
+"""The shipped policy behind `--policy default`."""
 
 POLICIES_OF_TARGETS = {"i686": "packages-i686"}
-"""What `--policy default` means on these targets instead."""
+"""The shipped policies behind `--policy default` on other targets."""
 
 LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
-"""What scoring a choice may take."""
+"""Limits of scoring a choice."""
 
 
 class CseEnvironment(Environment):
-    """Choices of the common subexpressions of a function that are shared.
+    """The choice of common subexpressions to share in a function of C or LLVM's IR.
 
     Programs are read in a child process that starts on first use and ends with this process.
     """
@@ -68,13 +69,13 @@ class CseEnvironment(Environment):
         "guided:default",
     )
     validation_inputs = 4
-    part_forms = {".ll": CseTask.forms[".ll"]}  # noqa: RUF012
+    part_forms = MODULE_FORMS
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
 
     def backends(self) -> list[BackendStatus]:
-        """Return whether LLVM is here, a compiler of C, and a solver."""
+        """Return whether LLVM, clang and z3 are installed."""
         return [
             _status(BACKEND, llvm_version, f"scores for {', '.join(TARGETS)}"),
             _status("clang", clang_version, "reads C"),
@@ -96,14 +97,14 @@ class CseEnvironment(Environment):
             IrgymError: There is no such objective.
         """
         check_only_backend("cse", backend, BACKEND)
-        made_for = target_named(target)
+        chosen_target = target_named(target)
         program = parse_uri(uri)
-        module = self._opened().module(file_of(program), made_for.name)
+        module = self._opened().module(file_of(program), chosen_target.name)
         function = self._opened().function(program, module)
-        return under(CseTask(program.uri, module, content_of(module), function, made_for), objective)
+        return under(CseTask(program.uri, module, content_of(module), function, chosen_target), objective)
 
     def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:
-        """Return the functions of a file that have candidates, where the URI names none.
+        """Return the functions with candidates of a file, if the URI names no function.
 
         Raises:
             ProgramError: The URI or the file is malformed, or has no such function.
@@ -116,15 +117,13 @@ class CseEnvironment(Environment):
         names = self._opened().with_candidates(module)
         if not names:
             raise ProgramError(
-                f"{program.uri} has no function in which two blocks compute the same: nothing is to choose"
+                f"{program.uri} has no function in which two blocks compute the same: choose another"
             )
         return [f"{program.uri}#{name}" for name in names]
 
     def export_parts(self, parts: Sequence[tuple[Task[Any], Any]], path: Path) -> list[Path]:
-        """Write the module with all functions as they are (.ll)."""
-        from irgym.envs.cse.compiling.export import export_module
-
-        return export_module([(task, state) for task, state in parts if isinstance(task, CseTask)], path)
+        """Write the module with all functions under their choices (.ll)."""
+        return export_module([task.choice(state) for task, state in parts if isinstance(task, CseTask)], path)
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
@@ -137,17 +136,17 @@ class CseEnvironment(Environment):
         return self._sources
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
-        """Return the URI of a file of C, or of LLVM's IR; None for everything else."""
+        """Return the URI of a file of C or of LLVM's IR; None for other objects."""
         del inputs
         if not isinstance(program, Path):
             return None
         suffix = program.suffix.lower()
-        ours = (
+        readable = (
             suffix == C
             or (suffix == ".ll" and mentions(program, "define "))
             or (suffix == ".bc" and begins(program, *BITCODE))
         )
-        return f"cse:{program}" if ours else None
+        return f"cse:{program}" if readable else None
 
     def objectives(self) -> Sequence[Objective]:
         """Return the static score, and the number of instructions."""
@@ -158,22 +157,22 @@ class CseEnvironment(Environment):
         return list(datasets.DATASETS)
 
     def dataset(self, name: str) -> Dataset:
-        """Return a data set."""
+        """Return a data set by name."""
         return datasets.dataset(name)
 
     def family(self, uri: str) -> str:
-        """Return the file or the package that a function is in."""
+        """Return the file or the package that contains a function."""
         return member_of(parse_uri(uri)).partition("/")[0]
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start what scores choices: a child process, or a farm."""
+        """Start the measuring processes: a child, or a farm."""
         from irgym.measure.bench import MeasuringBench
 
         del backend
         return MeasuringBench(limits=LIMITS, farm=farm, others=(CHECKS,))
 
     def pipelines(self) -> list[Pipeline]:
-        """Return what is chosen without looking at code."""
+        """Return the choices that need no compilation."""
         return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
 
 

@@ -1,15 +1,15 @@
-"""States: what was chosen so far."""
+"""States: the choice so far."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
 class CseState:
-    """What of a function is shared. In what order it was chosen makes no difference.
+    """The choice so far. The order in which candidates were shared makes no difference.
 
     Attributes:
-        shared: The places of the candidates that are shared.
-        stopped: Whether the schedule ended.
+        shared: Places of the shared candidates.
+        stopped: Whether the schedule has ended.
     """
 
     shared: frozenset[int] = frozenset()

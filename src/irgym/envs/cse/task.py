@@ -1,4 +1,4 @@
-"""The task: one function, and which of its common subexpressions are shared."""
+"""The task: the choice of common subexpressions to share in one function."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -14,56 +14,55 @@ from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.envs.cse.actions import names_of
-from irgym.envs.cse.choosing import ALL, COST_TEST, ChoiceTask
-from irgym.envs.cse.compiling.toolchain import toolchain
-from irgym.envs.cse.estimates.estimator import Estimator, Machine
-from irgym.envs.cse.heuristics import REGISTERS, passes
+from irgym.envs.cse.choice_task import ALL, COST_TEST, ChoiceTask
+from irgym.envs.cse.compiling.export import FORMS, Choice, assembly_text, export
+from irgym.envs.cse.compiling.toolchain import RUNNER, toolchain
+from irgym.envs.cse.estimates.cost_test import REGISTERS, passes
+from irgym.envs.cse.estimates.estimate import Machine
+from irgym.envs.cse.estimates.estimator import Estimator
+from irgym.envs.cse.estimates.facts import Surroundings
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.facts import Surroundings
 from irgym.envs.cse.observing.features import Features
 from irgym.envs.cse.state import CseState
 from irgym.measure.target import runs_here
 
 SCORE = Objective("score", "", "static score: LLVM's instructions, weighted", exact=True, timed=False)
-"""Not a time: what the instructions of the assembly cost, times how often their blocks run by an estimate."""
+"""The static score, which is no time: costs of the instructions, weighted by estimated block frequencies."""
 
 INSTRUCTIONS = Objective("instructions", "", "instructions of the assembly", exact=True, timed=False)
-"""How many instructions there are."""
+"""The number of instructions."""
 
 OBJECTIVES = (SCORE, INSTRUCTIONS)
-"""What may be minimised, the default first."""
+"""Objectives, the default first."""
 
 ESTIMATED = "estimated"
-"""The choice that estimates prefer."""
+"""Name of the choice that minimises the estimate."""
 
 PIPELINES = {
-    ALL: "all candidates shared, as compilers do that test nothing",
-    COST_TEST: "those shared that a test of costs and registers lets pass, as in the .NET JIT",
-    ESTIMATED: "those shared that a model of LLVM's registers, stack and frame prefers, by descent",
+    ALL: "all candidates shared, as in compilers without a cost test",
+    COST_TEST: "the candidates that pass a test of costs and registers, as in the .NET JIT",
+    ESTIMATED: "a local optimum under a model of LLVM's registers, stack and frame",
 }
-"""What is chosen without looking at code, by name."""
+"""Choices that need no compilation, by name."""
 
-RUNNER, CHECKS = "irgym.envs.cse.runner", "irgym.envs.cse.checking.choices"
+CHECKS = "irgym.envs.cse.checking.choices"
+"""The module with the function that children run to check a choice."""
 
 
 class CseTask(ChoiceTask):
-    """Choosing what one function shares.
+    """The choice of candidates to share in a function.
 
     Args:
         uri: Canonical URI of the program.
-        module: The file of its module, prepared.
-        content: What stands for the content of that file.
-        analysed: What is known of the function.
-        target: What code is made for.
-        objective: What is minimised.
+        module: File of the prepared module.
+        content: Digest of that file.
+        analysed: The function.
+        target: The target.
+        objective: The objective to minimise.
     """
 
     objectives = OBJECTIVES
-    forms = {  # noqa: RUF012
-        ".ll": "LLVM IR of the module",
-        ".s": "assembly of the function",
-        ".txt": "list of what is shared",
-    }
+    forms = FORMS
 
     def __init__(
         self,
@@ -82,24 +81,24 @@ class CseTask(ChoiceTask):
 
     @property
     def target(self) -> Target:
-        """What code is made for."""
+        """The target."""
         return self._target
 
     @cached_property
     def surroundings(self) -> Surroundings:
-        """The function, seen from its candidates."""
+        """Facts about the candidates."""
         return Surroundings(self.analysed)
 
     @cached_property
     def features(self) -> Features:
-        """What policies see of the function."""
+        """Features of the function, which policies observe."""
         return Features(self.analysed, self.surroundings, self.estimator, self._target)
 
     @cached_property
     def estimator(self) -> Estimator:
-        """A model of what LLVM makes of the function's choices."""
-        lasting, whole = REGISTERS[self._target.name]["integer"]
-        machine = Machine(lasting - 1, whole - 1, folds=self._target.name != "aarch64")
+        """A model of LLVM's code for the choices in the function."""
+        lasting, total = REGISTERS[self._target.name]["integer"]
+        machine = Machine(lasting - 1, total - 1, folds=self._target.name != "aarch64")
         return Estimator(self.analysed, self.surroundings.liveness, machine)
 
     @property
@@ -110,13 +109,13 @@ class CseTask(ChoiceTask):
         return VIEWS
 
     def analysis(self, state: CseState) -> NDArray[np.float64]:
-        """Return what is left to save, by the operations' costs, as a share of the first, shape [1]."""
-        saved = [one.cost * one.saved for one in self.surroundings.facts]
+        """Return the remaining savings by operation costs, as a share of the initial ones, shape [1]."""
+        saved = [facts.cost * facts.saved for facts in self.surroundings.facts]
         left = sum(saved) - sum(saved[place] for place in state.shared)
         return np.array([left / sum(saved) if saved else 1.0])
 
     def job(self, state: CseState) -> Job:
-        """Return the request for the score."""
+        """Return the job that measures the score."""
         shared = tuple(sorted(state.shared))
         name = self.analysed.function.name
         arguments = (str(self.module), name, shared, self._target.name, self.objective.name)
@@ -132,19 +131,20 @@ class CseTask(ChoiceTask):
         )
 
     def validation(self, state: CseState, inputs: int, seed: int) -> Call:
-        """Return the call that proves what it can, and runs the function beside the function as written.
+        """Return the call that checks a choice.
 
-        Code for another machine is not run.
+        It proves shared results equal, then compares runs with the original. Code for another machine does
+        not run.
         """
         shared = tuple(sorted(state.shared))
         arguments = (str(self.module), self.analysed.function.name, shared, inputs, seed)
         return Call(f"{CHECKS}:checked", (*arguments, runs_here(self._target)))
 
     def pipeline(self, name: str) -> Schedule:
-        """Return what a compiler would share, or the model of code generation.
+        """Return the schedule of a choice that needs no compilation; see `PIPELINES`.
 
         Raises:
-            IrgymError: There is no such choice.
+            IrgymError: There is no such pipeline.
         """
         if name not in PIPELINES:
             raise IrgymError(f"cse has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
@@ -153,33 +153,36 @@ class CseTask(ChoiceTask):
         if name == ESTIMATED:
             return self.schedule_of(tuple(self.estimator.settled))
         facts = enumerate(self.surroundings.facts)
-        return self.schedule_of([place for place, one in facts if passes(one, self._target.name)])
+        return self.schedule_of([place for place, candidate in facts if passes(candidate, self._target.name)])
 
     def describe(self, state: CseState) -> str:
-        """Return each candidate, and whether it is shared."""
+        """Return a line for each candidate, which says whether it is shared."""
         rows = [
-            f"{'shared' if place in state.shared else '      '}  {name:<20} {one.opcode:<14} "
-            f"{len(one.members)} times, {len(one.leaders)} of them stay if it is shared"
-            for place, (name, one) in enumerate(zip(self.names, self.analysed.candidates, strict=True))
+            f"{'shared' if place in state.shared else '      '}  {name:<20} {candidate.opcode:<14} "
+            f"{len(candidate.members)} times, {len(candidate.leaders)} if it is shared"
+            for place, (name, candidate) in enumerate(zip(self.names, self.analysed.candidates, strict=True))
         ]
         more = self.analysed.left_out
         last = [f"{more} more, with the least weight, are left out"] if more else []
         return "\n".join([*rows, *last]) or "nothing is computed twice in different blocks"
 
+    def choice(self, state: CseState) -> Choice:
+        """Return the choice of a state, for export."""
+        shared = tuple(sorted(state.shared))
+        return Choice(self.uri, self.module, self.analysed, self.names, shared, self._target.name)
+
     def text(self, state: CseState) -> str:
-        """Return the function in a state, as LLVM's IR."""
+        """Return LLVM's IR of the function in a state."""
         lines = self.analysed.sharing.lines(sorted(state.shared))
         return "\n".join([self.analysed.function.header, *lines, "}", ""])
 
     def listings(self, state: CseState) -> Mapping[str, str]:
-        """Return the function as LLVM's IR, and its assembly.
+        """Return LLVM's IR of the function, and its assembly.
 
         Raises:
-            IrgymError: LLVM does not make it.
+            IrgymError: LLVM fails on the function.
         """
-        from irgym.envs.cse.compiling.export import assembly_text
-
-        return {"LLVM's IR": self.text(state), "Assembly": assembly_text(self, state)}
+        return {"LLVM's IR": self.text(state), "Assembly": assembly_text(self.choice(state))}
 
     def export(self, state: CseState, path: Path) -> list[Path]:
         """Write the module (.ll), the function's assembly (.s), or a list of what is shared (.txt).
@@ -188,6 +191,4 @@ class CseTask(ChoiceTask):
             IrgymError: The suffix is another.
             StorageError: The file cannot be written.
         """
-        from irgym.envs.cse.compiling.export import export
-
-        return export(self, state, path)
+        return export(self.choice(state), path)

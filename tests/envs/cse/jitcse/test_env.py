@@ -1,4 +1,4 @@
-"""The JIT CSE gymnasium's environment: what its documentation says of rewards, ends and `info`."""
+"""The JIT CSE gymnasium's environment: rewards, ends of episodes and `info` as documented."""
 
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*maximum value is infinity:User
 
 
 class Table:
-    """Five candidates, each of which saves what it says; the last one cannot be compiled."""
+    """Five candidates with given savings; the last one does not compile."""
 
     saves = (10.0, 0.0, -5.0, 20.0)
 
@@ -40,7 +40,7 @@ class Table:
             )
             for place in range(5)
         )
-        return CompiledMethod(index, index, 100.0 - sum(self.saves[one] for one in taken), rows, taken)
+        return CompiledMethod(index, index, 100.0 - sum(self.saves[place] for place in taken), rows, taken)
 
     def close(self) -> None:
         self.closed = True
@@ -191,8 +191,8 @@ def on_llvm() -> Iterator[Callable[[], gymnasium.Env]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.close()
+    for compiler in made:
+        compiler.close()
 
 
 def test_on_llvm(on_llvm):
@@ -201,7 +201,7 @@ def test_on_llvm(on_llvm):
     _, info = env.reset(seed=0)
     best = min(
         range(len(info["current"].cse_candidates)),
-        key=lambda one: env.unwrapped.compiler.compile(info["method_index"], [one]).perf_score,
+        key=lambda place: env.unwrapped.compiler.compile(info["method_index"], [place]).perf_score,
     )
     _, reward, _, _, info = env.step(best)
     assert reward == pytest.approx(

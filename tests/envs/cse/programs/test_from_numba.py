@@ -1,4 +1,4 @@
-"""Functions in Python as programs: numba writes their IR, and nothing is shared in it yet."""
+"""Python functions as programs: numba writes their unoptimised IR."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Files as programs: C, IR, and what is neither."""
+"""Files as programs: C, IR, and files that are neither."""
 
 from pathlib import Path
 
@@ -64,7 +64,7 @@ def test_ir_as_text_and_as_bitcode(tmp_path: Path):
 @pytest.mark.parametrize(
     ("name", "content", "uri", "said"),
     [
-        ("a.c", b"int f( {", "#f", r"a\.c is no C that clang compiles: line 1:8: error: expected"),
+        ("a.c", b"int f( {", "#f", r"clang cannot compile a\.c: line 1:8: error: expected"),
         ("a.c", CODE.encode(), "#thrice", r"defines no function 'thrice': choose among twice"),
         ("a.c", CODE.encode(), "", r"names no function: write one after #, of twice"),
         ("a.c", b"", "#f", r"choose among none: it defines no function"),

@@ -1,4 +1,4 @@
-"""Lines of metrics, as the .NET JIT prints them."""
+"""Lines of metrics from the .NET JIT."""
 
 import pytest
 
@@ -12,7 +12,7 @@ END = " spmi index 4321 (MethodHash=cafeBABE) for method Foo:Baz(int,System.Stri
 
 
 def row(count: int) -> str:
-    """Return so many features of a candidate."""
+    """Return a number of features of a candidate."""
     return ",".join(str(number) for number in range(count))
 
 

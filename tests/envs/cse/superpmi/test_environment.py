@@ -1,4 +1,4 @@
-"""The .NET JIT's methods through irgym's own interface, with a stand-in for SuperPMI."""
+"""The .NET JIT's methods through irgym's interface, with a stand-in for SuperPMI."""
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -53,10 +53,10 @@ def test_a_method_is_tuned(collection: Collection, tmp_path: Path):
 def test_what_the_jit_does_by_itself(collection: Collection):
     environment = SuperPmiEnvironment()
     task = environment.task("superpmi:6")
-    own = replay(task, task.pipeline("cost-test"))
-    assert own == replay(task, task.pipeline("all"))  # the stand-in shares all
+    heuristic = replay(task, task.pipeline("cost-test"))
+    assert heuristic == replay(task, task.pipeline("all"))  # the stand-in shares all
     with environment.bench() as bench:
-        [measured] = bench.evaluator.evaluate([task.job(own)])
+        [measured] = bench.evaluator.evaluate([task.job(heuristic)])
     assert measured.cost == 88
 
 
@@ -72,7 +72,7 @@ def test_the_data_set(collection: Collection):
     environment = SuperPmiEnvironment()
     dataset = environment.dataset("collection")
     numbers = sorted(parse_uri(uri).index for uri in (*dataset.train, *dataset.test))
-    assert numbers == [one for one in range(1, 41) if one % 7 >= 3]
+    assert numbers == [number for number in range(1, 41) if number % 7 >= 3]
     assert len(dataset.test) == 3 and environment.dataset_names() == ["collection"]
 
 

@@ -1,4 +1,4 @@
-"""SuperPMI's protocol, spoken with a stand-in. It has not been run against a real SuperPMI here."""
+"""SuperPMI's protocol, with a stand-in: no test runs a real SuperPMI."""
 
 import os
 from collections.abc import Callable, Iterator
@@ -16,7 +16,7 @@ Open = Callable[..., SuperPmi]
 
 @pytest.fixture
 def opened(make_collection: Callable[..., Collection]) -> Iterator[Open]:
-    """Sessions with the stand-in, closed afterwards."""
+    """Return a function that opens sessions with the stand-in; they are closed afterwards."""
     sessions: list[SuperPmi] = []
 
     def open_session(*arguments: str, timeout_s: float = 20.0, failures: int = 8) -> SuperPmi:
@@ -39,10 +39,10 @@ def test_requests():
 
 def test_methods_are_compiled_as_told(opened: Open):
     session = opened()
-    own, none, some = session.compile(6, None), session.compile(6, []), session.compile(6, [4, 5])
-    assert (own.score, none.score, some.score) == (88.0, 106.0, 95.0)
-    assert (own.shared, none.shared, some.shared) == (6, 0, 2)
-    assert [one["type"] for one in none.candidates] == list(range(6)) and some.sequence == (4, 5)
+    heuristic, none, some = session.compile(6, None), session.compile(6, []), session.compile(6, [4, 5])
+    assert (heuristic.score, none.score, some.score) == (88.0, 106.0, 95.0)
+    assert (heuristic.shared, none.shared, some.shared) == (6, 0, 2)
+    assert [candidate["type"] for candidate in none.candidates] == list(range(6)) and some.sequence == (4, 5)
 
 
 def test_a_method_that_is_not_there_costs_itself_only(opened: Open):
@@ -69,9 +69,9 @@ def test_faults_never_give_another_answer(opened: Open):
 
 
 def test_what_the_jit_chooses_by_itself_is_told(opened: Open):
-    assert opened().own_choice(6) == (0, 1, 2, 3, 4, 5)
-    assert opened("--from", "1").own_choice(6) == (0, 1, 2, 3, 4, 5)
-    assert opened("--from", "7").own_choice(6) is None
+    assert opened().heuristic_choice(6) == (0, 1, 2, 3, 4, 5)
+    assert opened("--from", "1").heuristic_choice(6) == (0, 1, 2, 3, 4, 5)
+    assert opened("--from", "7").heuristic_choice(6) is None
 
 
 @pytest.mark.parametrize("fault", ["die", "abort", "half", "garbage", "silence"])
@@ -95,5 +95,5 @@ def test_what_is_missing_is_named(tmp_path: Path):
 )
 def test_a_real_jit():
     with SuperPmi(Collection(Path(os.environ["CORE_ROOT"]), Path(os.environ["IRGYM_MCH"]))) as session:
-        own, none = session.compile(1, None), session.compile(1, [])
-        assert own.hash == none.hash and none.shared == 0
+        heuristic, none = session.compile(1, None), session.compile(1, [])
+        assert heuristic.hash == none.hash and none.shared == 0

@@ -1,1 +1,1 @@
-"""Whether a choice computes the same: functions run in made-up worlds, in processes of their own."""
+"""Checks that a choice preserves behaviour: proofs, and runs in random worlds before and after."""

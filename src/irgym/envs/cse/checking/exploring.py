@@ -1,7 +1,7 @@
-"""Worlds in which a function runs, found so that its branches are taken.
+"""Search for worlds in which a function takes all its branches.
 
-Worlds are drawn first. Then those that reach a branch never taken are changed, one made-up value at a time:
-values that stand in a comparison are replaced by what they are compared with, and by what is next to it
+Worlds are drawn at random first. Then worlds that reach a branch never taken are changed, one drawn value at
+a time: values that occur in a comparison are replaced by the other operand and by its neighbours
 (input-to-state correspondence: Aschermann et al., REDQUEEN, NDSS 2019).
 """
 
@@ -10,25 +10,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from irgym.envs.cse.checking.interpreter.machine import Machine
+from irgym.envs.cse.checking.interpreter.numbers import Value
+from irgym.envs.cse.checking.interpreter.poison import Endless, Undefined, Unsupported
+from irgym.envs.cse.checking.interpreter.program import Code, Program
+from irgym.envs.cse.checking.interpreter.traces import Differs, Trace
+from irgym.envs.cse.checking.interpreter.watching import Feature, wished
 from irgym.envs.cse.checking.numbers import Known, mixed
 from irgym.envs.cse.checking.steering import Change, redrawing, replacing, shifting
 from irgym.envs.cse.checking.world import STYLES, World
-from irgym.envs.cse.interpreter.machine import Machine
-from irgym.envs.cse.interpreter.numbers import Value
-from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
-from irgym.envs.cse.interpreter.program import Code, Program
-from irgym.envs.cse.interpreter.traces import Differs, Trace
-from irgym.envs.cse.interpreter.watching import Feature, wished
 from irgym.envs.cse.ir.instruction import Instruction
 
 STEPS = 4_000
-"""Instructions that a run may take."""
+"""Greatest number of instructions of a run."""
 
 PATIENT = 50_000
-"""The same where no run has ended so far."""
+"""Greatest number of instructions of a run while none has ended so far."""
 
 DRAWN, TRIES, ALL_STEPS = 24, 400, 300_000
-"""Worlds that are drawn for each input, changed worlds at most, and instructions that all runs may take."""
+"""Worlds drawn for each input, greatest number of changed worlds, and of instructions of all runs."""
 
 _TRIES_OF_EDGE, _TRIES_OF_CASE, _ORIGINS = 64, 32, 6
 _ENOUGH, _AROUND = 6, 12
@@ -37,7 +37,7 @@ _TRANSPARENT = frozenset(("and", "or", "xor", "select", "freeze", "zext", "trunc
 
 @dataclass(frozen=True)
 class Run:
-    """A world, and what the function did there."""
+    """A world, and the trace of the function's run in it."""
 
     world: World
     trace: Trace
@@ -45,13 +45,13 @@ class Run:
 
 @dataclass
 class Explored:
-    """What was found.
+    """Results of the search.
 
     Attributes:
-        runs: Runs whose behaviour is defined, in the order in which they were found.
-        edges: Branches that were taken in them.
-        features: Cases that arose in them, and in how many.
-        failures: Why other runs do not count, and how many.
+        runs: Runs with defined behaviour, in the order in which they were found.
+        edges: Branches taken in these runs.
+        features: Cases that arose in these runs, with the number of runs.
+        failures: Reasons why other runs do not count, with the number of runs.
     """
 
     runs: list[Run] = field(default_factory=list[Run])
@@ -64,14 +64,14 @@ class Explorer:
     """Finds worlds for a function.
 
     Args:
-        program: Its module.
+        program: The module.
         code: The function.
-        known: Numbers in its code.
+        known: Numbers in the function's code.
         seed: Seed of the worlds.
 
     Attributes:
-        steps: Instructions that ran, about.
-        found: What was found.
+        steps: Approximate number of instructions run.
+        found: Results of the search.
     """
 
     def __init__(self, program: Program, code: Code, known: Known, seed: int) -> None:
@@ -79,7 +79,9 @@ class Explorer:
         self._code = code
         self._known = known
         self._seed = seed
-        self._made: Mapping[str, Instruction] = {one.result: one for _, one in code.function if one.result}
+        self._made: Mapping[str, Instruction] = {
+            instruction.result: instruction for _, instruction in code.function if instruction.result
+        }
         self.steps = 0
         self._tries = 0
         self._patience = STEPS
@@ -87,17 +89,17 @@ class Explorer:
 
     @property
     def branches(self) -> int:
-        """How many branches there are: ways out of blocks that have several."""
-        return sum(len(one) for one in self._code.function.successors if len(one) > 1)
+        """Number of branches: edges out of blocks with several successors."""
+        return sum(len(following) for following in self._code.function.successors if len(following) > 1)
 
     @property
     def taken(self) -> int:
-        """How many of them were taken."""
+        """Number of branches taken."""
         successors = self._code.function.successors
         return sum(len(successors[block]) > 1 for block, _ in self.found.edges)
 
     def draw(self, worlds: Iterable[int]) -> None:
-        """Run the function in worlds by their numbers."""
+        """Run the function in the worlds of some numbers."""
         for number in worlds:
             if self.steps > ALL_STEPS and (self.found.runs or self._patience >= PATIENT):
                 return
@@ -106,10 +108,10 @@ class Explorer:
             self._tried(World.numbered(self._seed, number, self._known))
 
     def reach(self, wanted: Iterable[int] = ()) -> None:
-        """Change worlds so that branches are taken that never were.
+        """Change worlds in order to take branches that were never taken.
 
         Args:
-            wanted: Blocks that matter most.
+            wanted: Blocks to reach first.
         """
         blocks = frozenset(wanted)
         given_up: set[tuple[int, int]] = set()
@@ -121,7 +123,7 @@ class Explorer:
                 given_up.add(edge)
 
     def focused(self, runs: Sequence[Run]) -> "Explorer":
-        """Return an explorer that knows some runs only, to take branches anew from there."""
+        """Return an explorer that knows only some runs, in order to take branches again from there."""
         other = Explorer(self._program, self._code, self._known, self._seed ^ 5)
         other._patience = self._patience
         other.found.runs += runs
@@ -129,11 +131,11 @@ class Explorer:
         return other
 
     def varied(self, run: Run, number: int) -> Run | None:
-        """Run the function in a changed world, with some made-up values others; None if that does not count.
+        """Run the function in a world with some drawn values changed; return None if the run does not count.
 
         Args:
-            run: Where the world comes from.
-            number: Tells which values change, and to what.
+            run: The run whose world is changed.
+            number: Seed of the change.
         """
         drawn = list(run.trace.drawn.items())
         other = World.numbered(self._seed ^ 3, number, self._known)
@@ -157,33 +159,33 @@ class Explorer:
         )
 
     def _behind(self, block: int) -> set[int]:
-        """Return the blocks that a block leads to."""
+        """Return the blocks reachable from a block, itself included."""
         found: set[int] = set()
         waiting = [block]
         while waiting:
-            one = waiting.pop()
-            if one not in found:
-                found.add(one)
-                waiting += self._code.function.successors[one]
+            reached = waiting.pop()
+            if reached not in found:
+                found.add(reached)
+                waiting += self._code.function.successors[reached]
         return found
 
     def _solved(self, edge: tuple[int, int]) -> bool:
         origins = [run for run in self.found.runs if edge[0] in run.trace.blocks]
         origins.sort(key=lambda run: run.trace.steps)
         pairs = [
-            (run, one, _near(other))
+            (run, observed, _near(other))
             for run in origins[:_ORIGINS]
             for first, second in self._compared(run, edge[0])
-            for one, other in ((first, second), (second, first))
+            for observed, other in ((first, second), (second, first))
         ]
         changes = self._changes(pairs, origins[:_ORIGINS])
         return self._steered(changes, _TRIES_OF_EDGE, lambda: edge in self.found.edges)
 
     def stress(self, cases: Mapping[str, Sequence[str]]) -> None:
-        """Change worlds so that the operands of instructions are what sets operations apart.
+        """Change worlds so that operands take values at which similar operations differ.
 
         Args:
-            cases: By result, the cases that are looked for; the code watches these.
+            cases: Wanted cases by result; the code watches these results.
         """
         for name, wanted in cases.items():
             for case in wanted:
@@ -202,7 +204,7 @@ class Explorer:
         self._steered(changes, _TRIES_OF_CASE, lambda: self.found.features[name, case] >= _ENOUGH)
 
     def _surround(self, name: str, case: str) -> None:
-        """Run worlds in which a case arises with something else changed: it may be hidden there."""
+        """Run worlds in which a case arises with other values changed, which may reveal its effect."""
         origins = [run for run in self.found.runs if (name, case) in run.trace.features]
         origins.sort(key=lambda run: run.trace.steps)
         for number in range(_AROUND if origins and self.steps <= ALL_STEPS else 0):
@@ -214,17 +216,19 @@ class Explorer:
         """Yield changes of worlds, the most promising first.
 
         Args:
-            pairs: Runs, what an operand is there, and what it should be.
+            pairs: Runs, each with the value of an operand and its wanted values.
             origins: The runs.
         """
         for way in (replacing, shifting):
-            yield from ((run, one) for run, value, wanted in pairs for one in way(run.trace, value, wanted))
-        yield from ((run, one) for run in origins for one in redrawing(run.trace, run.world))
+            yield from (
+                (run, change) for run, value, wanted in pairs for change in way(run.trace, value, wanted)
+            )
+        yield from ((run, change) for run in origins for change in redrawing(run.trace, run.world))
 
     def _steered(
         self, changes: Iterable[tuple[Run, Change]], tries: int, arrived: Callable[[], bool]
     ) -> bool:
-        """Try changed worlds; say whether one does what is looked for."""
+        """Try changed worlds; say whether `arrived` holds after one of them."""
         for run, fixed in islice(changes, tries):
             if self._tries >= TRIES or self.steps > ALL_STEPS:
                 return False
@@ -235,7 +239,7 @@ class Explorer:
         return False
 
     def _compared(self, run: Run, block: int) -> Iterator[tuple[Value, Value]]:
-        """Yield the operands of the comparisons that decide how a block is left."""
+        """Yield the operands of the comparisons that decide the branch at the end of a block."""
         last = self._code.function.blocks[block].instructions[-1]
         if last.opcode == "switch":
             held, _ = run.trace.seen.get(f"switch {block}", (None, None))
@@ -256,7 +260,7 @@ class Explorer:
                 waiting += made.operands
 
     def _tried(self, world: World, only_new: bool = False) -> Run | None:
-        """Run the function in a world, and keep the run if it is defined; return it then."""
+        """Run the function in a world; keep and return the run if its behaviour is defined."""
         machine = Machine(self._program, world, self._patience)
         try:
             trace = machine.run(self._code)
@@ -268,11 +272,11 @@ class Explorer:
             return None
         except Differs:
             self.steps += self._patience - max(machine.steps, 0) + machine.work
-            self.found.failures["what it does depends on undefined values"] += 1
+            self.found.failures["its behaviour depends on undefined values"] += 1
             return None
         self.steps += trace.steps * (2 if trace.vague else 1)
         run = Run(world, trace)
-        rare = any(self.found.features[one] < _ENOUGH for one in trace.features)
+        rare = any(self.found.features[feature] < _ENOUGH for feature in trace.features)
         if not only_new or rare or trace.edges - self.found.edges:
             self.found.runs.append(run)
             self.found.edges |= trace.edges
@@ -281,7 +285,7 @@ class Explorer:
 
 
 def _near(value: Value) -> Sequence[Value]:
-    """Return a value and those next to it."""
+    """Return a value and its neighbours."""
     if isinstance(value, float):
         return (value, value * 2 + 1, value - 1, float("nan"))
     return (value, value + 1, value - 1) if isinstance(value, int) else ()

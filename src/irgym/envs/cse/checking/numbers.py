@@ -1,4 +1,4 @@
-"""Made-up numbers as fuzzers draw them: boundaries, constants of the code and their neighbours."""
+"""Random numbers as fuzzers draw them: boundaries, constants of the code and their neighbours."""
 
 import re
 import struct
@@ -27,7 +27,7 @@ SPECIAL = (
     float("-inf"),
     float("nan"),
 )
-"""Floating-point numbers at which functions behave in their own ways."""
+"""Floating-point numbers at which functions tend to behave specially."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Known:
     """Numbers in the code of a function.
 
     Attributes:
-        integers: Whole numbers, and those next to them.
+        integers: Integers and their neighbours.
         floats: Floating-point numbers.
     """
 
@@ -44,17 +44,17 @@ class Known:
 
 
 def known_in(lines: Iterable[str]) -> Known:
-    """Return the numbers in some lines of a function, each whole one with its neighbours and negated."""
+    """Return the numbers in some lines of a function; integers with their neighbours and negations."""
     found: set[int] = set()
     floats: set[float] = set()
     for line in lines:
         text = _LABEL.sub("", line)
-        floats |= {_float(one) for one in _FLOATS.findall(text)}
+        floats |= {_float(number) for number in _FLOATS.findall(text)}
         if "getelementptr" in text or " phi " in text:
             continue
-        found |= {int(one) for one in _INTEGERS.findall(_FLOATS.sub("", text))}
-    near = {one + step for one in found for step in (-1, 0, 1)}
-    return Known(tuple(sorted(near | {-one for one in near})), tuple(sorted(floats, key=repr)))
+        found |= {int(number) for number in _INTEGERS.findall(_FLOATS.sub("", text))}
+    near = {number + step for number in found for step in (-1, 0, 1)}
+    return Known(tuple(sorted(near | {-number for number in near})), tuple(sorted(floats, key=repr)))
 
 
 def _float(text: str) -> float:
@@ -64,7 +64,7 @@ def _float(text: str) -> float:
 
 
 def mixed(first: int, second: int) -> int:
-    """Return 64 bits that look random, of two numbers (splitmix64)."""
+    """Return 64 pseudo-random bits from two numbers (splitmix64)."""
     state = (first + second * 0x9E3779B97F4A7C15) & _WORD
     state = ((state ^ (state >> 30)) * 0xBF58476D1CE4E5B9) & _WORD
     state = ((state ^ (state >> 27)) * 0x94D049BB133111EB) & _WORD
@@ -72,7 +72,7 @@ def mixed(first: int, second: int) -> int:
 
 
 def boundary(random: int, bits: int) -> int:
-    """Return a whole number at an edge of a type, or one next to a power of two, maybe negated."""
+    """Return an integer at a boundary of a type or of a power of two."""
     choice = random & 7
     power = (random >> 3) % max(bits, 1)
     edges = (0, 1, -1, 1 << (bits - 1), (1 << (bits - 1)) - 1, 1 << power, (1 << power) - 1, -(1 << power))
@@ -80,7 +80,7 @@ def boundary(random: int, bits: int) -> int:
 
 
 def special(random: int, size: int, known: Known) -> float:
-    """Return a floating-point number at which functions behave in their own ways."""
+    """Return a floating-point number at which functions tend to behave specially."""
     choices = (*SPECIAL, *known.floats)
     place = random % (len(choices) + 3)
     if place < len(choices):

@@ -1,53 +1,53 @@
-"""Changes of worlds that may give an operand of an instruction another value.
+"""Changes of worlds that may give an operand of an instruction a wanted value.
 
-Made-up values that stand in the operand themselves are replaced (input-to-state correspondence: Aschermann et
-al., REDQUEEN, NDSS 2019); others are shifted by the difference, which is right for sums.
+Drawn values that equal the operand are replaced (input-to-state correspondence: Aschermann et al., REDQUEEN,
+NDSS 2019); others are shifted by the difference, which is right for sums.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from irgym.envs.cse.checking.interpreter.layout import Kind
+from irgym.envs.cse.checking.interpreter.numbers import Value, bits_of, float_of
+from irgym.envs.cse.checking.interpreter.traces import Trace
 from irgym.envs.cse.checking.numbers import mixed
 from irgym.envs.cse.checking.world import STYLES, World
-from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.numbers import Value, bits_of, float_of
-from irgym.envs.cse.interpreter.traces import Trace
 
 T = TypeVar("T")
 
 Change = Mapping[int, int]
-"""Bits that are fixed, by key."""
+"""Fixed bits by key."""
 
 _KEYS = 32
 _LARGEST_SINGLE = 3e38
 
 
 def replacing(trace: Trace, value: Value, wanted: Sequence[Value]) -> Iterator[Change]:
-    """Yield changes of made-up values that are an operand.
+    """Yield changes of drawn values that equal an operand.
 
     Args:
-        trace: A run.
-        value: What the operand was.
-        wanted: What it should be.
+        trace: Trace of a run.
+        value: Value of the operand in the run.
+        wanted: Values that it should have.
     """
     for key, (kind, bits) in _drawn(trace):
         if _stands_for(value, kind, bits):
-            for one in wanted:
-                new = _as_bits(one, kind)
+            for target in wanted:
+                new = _as_bits(target, kind)
                 if new is not None:
                     yield {key: new}
 
 
 def shifting(trace: Trace, value: Value, wanted: Sequence[Value]) -> Iterator[Change]:
-    """Yield changes of made-up values that an operand may be a sum with; see `replacing`."""
+    """Yield changes of drawn values that may be a term of an operand; see `replacing`."""
     for key, (kind, bits) in _drawn(trace):
         if kind.name == "ptr" or _stands_for(value, kind, bits):
             continue
-        for one in wanted:
-            if isinstance(one, float) and isinstance(value, float) and kind.floating:
-                new = _as_bits(float_of(bits, kind.size) + (one - value), kind)
-            elif isinstance(one, int) and isinstance(value, int) and not kind.floating:
-                new = _as_bits(bits + one - value, kind)
+        for target in wanted:
+            if isinstance(target, float) and isinstance(value, float) and kind.floating:
+                new = _as_bits(float_of(bits, kind.size) + (target - value), kind)
+            elif isinstance(target, int) and isinstance(value, int) and not kind.floating:
+                new = _as_bits(bits + target - value, kind)
             else:
                 new = None
             if new is not None:
@@ -55,20 +55,20 @@ def shifting(trace: Trace, value: Value, wanted: Sequence[Value]) -> Iterator[Ch
 
 
 def redrawing(trace: Trace, world: World) -> Iterator[Change]:
-    """Yield other values for what was made up, one by one."""
+    """Yield another value for each drawn value in turn."""
     for place, (key, (kind, _)) in enumerate(_drawn(trace)):
         other = World(mixed(world.seed, place), world.known, STYLES[place % len(STYLES)])
         yield {key: other.bits(key, kind)}
 
 
 def _drawn(trace: Trace) -> Sequence[tuple[int, tuple[Kind, int]]]:
-    """Return the first and the last of the made-up values."""
+    """Return the first and the last drawn values."""
     drawn = list(trace.drawn.items())
     return drawn if len(drawn) <= _KEYS else [*drawn[: _KEYS // 2], *drawn[-_KEYS // 2 :]]
 
 
 def _as_bits(value: Value, kind: Kind) -> int | None:
-    """Return the bits of a value of a kind; None where it has no such value."""
+    """Return the bits of a value of a kind; None if the kind cannot represent it."""
     if isinstance(value, float):
         if not kind.floating:
             return None
@@ -79,7 +79,7 @@ def _as_bits(value: Value, kind: Kind) -> int | None:
 
 
 def _stands_for(value: Value, kind: Kind, bits: int) -> bool:
-    """Say whether a made-up value is what stands in a comparison, maybe extended or cut off."""
+    """Say whether an operand of a comparison equals a drawn value, possibly extended or truncated."""
     if isinstance(value, float):
         return kind.floating and float_of(bits, kind.size) == value
     if not isinstance(value, int) or kind.floating:

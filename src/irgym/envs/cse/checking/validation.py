@@ -1,79 +1,80 @@
-"""Whether a function with some candidates shared computes what it computed before."""
+"""Comparison of a function under a choice with the original, by runs in random worlds."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 from irgym.core.cost import Validation
 from irgym.envs.cse.actions import names_of
+from irgym.envs.cse.checking.differences import Difference, difference_of
 from irgym.envs.cse.checking.exploring import DRAWN, STEPS, Explorer, Run
+from irgym.envs.cse.checking.interpreter.machine import Machine
+from irgym.envs.cse.checking.interpreter.poison import Endless, Undefined, Unsupported
+from irgym.envs.cse.checking.interpreter.program import Code, Program
+from irgym.envs.cse.checking.interpreter.traces import Differs
+from irgym.envs.cse.checking.interpreter.watching import CASES
 from irgym.envs.cse.checking.numbers import known_in
-from irgym.envs.cse.checking.touching import Touched, touched
 from irgym.envs.cse.compiling.scorer import function_at, module_at, verified
-from irgym.envs.cse.interpreter.machine import Machine
-from irgym.envs.cse.interpreter.poison import Endless, Undefined, Unsupported
-from irgym.envs.cse.interpreter.program import Code, Program
-from irgym.envs.cse.interpreter.traces import Differs
-from irgym.envs.cse.interpreter.watching import CASES
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.ir.syntax import bare
 
 TOLERANCE = "bit for bit"
+"""The tolerance of comparisons, for messages."""
 
 LONGER = 5
-"""How many times as many instructions as the function as written the other may run."""
+"""Limit on the instructions of the other form, as a multiple of those of the original."""
 
 _SHOWN = 48
-"""Runs at most in which a computation may show."""
+"""Greatest number of runs in which the effect of a computation is looked for."""
 
 _STRESSED = 24
-"""Computations at most for whose operands special values are looked for."""
+"""Greatest number of computations whose operands are stressed."""
 
 _VARIED = 40
-"""Changed worlds that are tried where a computation does not show."""
+"""Number of changed worlds tried for a computation without a visible effect."""
 
 _FOCUSED = 6
-"""Runs from which branches are taken anew, for a computation that does not show yet."""
+"""Number of runs from which branches are explored again for a computation without a visible effect."""
 
 _SEARCHED = 3_000_000
-"""Instructions that may run, about, to see what the computations of a function show."""
+"""Approximate limit on the instructions run in order to see the effects of a function's computations."""
 
 _NAMED = 4
-"""Computations that a message names."""
+"""Number of computations that a message names."""
 
 
 def compared(path: str, name: str, shared: tuple[int, ...], inputs: int, seed: int) -> Validation:
-    """Have LLVM's verifier look at a choice, and run it in made-up worlds beside the function as written.
+    """Run LLVM's verifier on a choice, and compare its runs in random worlds with those of the original.
 
     Args:
-        path: The module, prepared for this machine.
+        path: File of the module, prepared for this machine.
         name: Name of the function, sigil included.
-        shared: The places of the candidates that are shared.
-        inputs: Random inputs; for each some worlds are drawn.
-        seed: Seed of these.
+        shared: Places of the shared candidates.
+        inputs: Number of random inputs; several worlds are drawn for each.
+        seed: Seed of the worlds.
     """
-    said = verified(path, name, shared)
-    if said:
-        return Validation(False, 0.0, "LLVM's verifier", 0, said)
+    complaint = verified(path, name, shared)
+    if complaint:
+        return Validation(False, 0.0, "LLVM's verifier", 0, complaint)
     function = function_at(path, name)
     replaced = {name: kept for place in shared for name, kept in function.candidates[place].replaced}
     comparison = Comparison(module_at(path), function, inputs, seed)
-    return comparison.made(function.sharing.lines(shared), replaced, _names(function, shared))
+    return comparison.compare(function.sharing.lines(shared), replaced, _names(function, shared))
 
 
 def _names(function: Analysed, shared: Iterable[int]) -> Mapping[str, str]:
-    """Return the candidate of each result that is dropped."""
+    """Return the candidate of each dropped result."""
     named = names_of(function.candidates)
     return {name: named[place] for place in shared for name, _ in function.candidates[place].replaced}
 
 
 class Comparison:
-    """Runs a function as it is written, and in other forms.
+    """Runs the original form of a function and other forms.
 
     Args:
         module: The module.
         function: The function.
-        inputs: Random inputs.
+        inputs: Number of random inputs.
         seed: Seed of the worlds.
     """
 
@@ -86,81 +87,81 @@ class Comparison:
         self._lines = function.sharing.lines(())
         self._left = 0
 
-    def made(
+    def compare(
         self, lines: Sequence[str], replaced: Mapping[str, str], candidates: Mapping[str, str]
     ) -> Validation:
-        """Return how another form of the function compares with it.
+        """Compare another form of the function with the original.
 
         Args:
-            lines: The other form.
-            replaced: Results that it drops, each with the one that takes its place.
-            candidates: The candidates of these.
+            lines: Lines of the other form.
+            replaced: The replacement of each dropped result.
+            candidates: The candidate of each dropped result.
         """
         try:
-            written = self._program.code_of(self._name, self._header, self._lines, main=True)
+            original = self._program.code_of(self._name, self._header, self._lines, main=True)
         except Unsupported as error:
-            return _blind(f"it has no form that can be run: {error}")
-        other = self._program.code_of(self._name, self._header, lines, main=True, like=written)
-        difference = touched(written.function, other.function, replaced)
-        cases = _cases(written, difference)
-        written.watched = frozenset(cases)
-        explorer = Explorer(self._program, written, known_in([*self._lines, *lines]), self._seed)
+            return _blind(f"it cannot be run: {error}")
+        other = self._program.code_of(self._name, self._header, lines, main=True, like=original)
+        difference = difference_of(original.function, other.function, replaced)
+        cases = _cases(original, difference)
+        original.watched = frozenset(cases)
+        explorer = Explorer(self._program, original, known_in([*self._lines, *lines]), self._seed)
         explorer.draw(range(DRAWN * self._inputs))
-        explorer.reach(difference.everywhere)
+        explorer.reach(difference.blocks)
         explorer.stress(cases)
         runs = explorer.found.runs
         if not runs:
             [(why, _)] = explorer.found.failures.most_common(1)
-            return _blind(f"in a made-up world it does not run as written: {why}")
-        unseen = self._unseen(written, difference, explorer)
+            return _blind(f"the original does not run in any random world: {why}")
+        unseen = self._unseen(original, difference, explorer)
         for run in runs:
             wrong = self._differs(other, run)
             if wrong:
                 return Validation(False, 0.0, TOLERANCE, self._inputs, wrong)
         tolerance = f"{TOLERANCE}; {explorer.taken} of {explorer.branches} branches were taken"
         if difference.unexplained:
-            told = f"not only what is shared differs: {difference.unexplained[0]}"
-            return Validation(True, 0.0, tolerance, self._inputs, blind=told)
+            blind = f"a difference is not explained by sharing: {difference.unexplained[0]}"
+            return Validation(True, 0.0, tolerance, self._inputs, blind=blind)
         if not unseen:
             return Validation(True, 0.0, tolerance, self._inputs)
-        names = tuple(dict.fromkeys(candidates[one] for one in unseen if one in candidates))
-        return Validation(True, 0.0, tolerance, self._inputs, blind=_untold(unseen), unseen=names)
+        names = tuple(dict.fromkeys(candidates[name] for name in unseen if name in candidates))
+        return Validation(True, 0.0, tolerance, self._inputs, blind=_unseen_text(unseen), unseen=names)
 
     def _differs(self, other: Code, run: Run) -> str:
-        """Return how a run of another form differs from one of the function; empty where it does not."""
+        """Return how a run of another form differs from the original run; empty if it does not."""
         steps = LONGER * max(run.trace.steps, STEPS)
         try:
             Machine(self._program, run.world, steps, run.trace, turn=True).run(other)
         except Differs as error:
             return str(error)
         except (Undefined, Endless, Unsupported) as error:
-            return f"it does what the function as written does not: {error}"
+            return f"its behaviour is not that of the original: {error}"
         return ""
 
-    def _unseen(self, written: Code, difference: Touched, explorer: Explorer) -> list[str]:
-        """Return the computations that are touched and show in no run."""
+    def _unseen(self, original: Code, difference: Difference, explorer: Explorer) -> list[str]:
+        """Return the changed computations that have a visible effect in no run."""
         self._left = _SEARCHED
         unseen = [
             name
             for name, block in (*difference.dropped, *difference.changed)
-            if not self._shows(self._without(written, zeroed=name), block, explorer)
+            if not self._shows(self._without(original, zeroed=name), block, explorer)
         ]
         for block, place in difference.effects:
-            if place == len(written.function.blocks[block].instructions) - 1:
+            if place == len(original.function.blocks[block].instructions) - 1:
                 shows = any(block in run.trace.blocks for run in explorer.found.runs)
             else:
-                shows = self._shows(self._without(written, muted=(block, place)), block, explorer)
+                shows = self._shows(self._without(original, muted=(block, place)), block, explorer)
             if not shows:
-                unseen.append(written.function.blocks[block].name)
+                unseen.append(original.function.blocks[block].name)
         return unseen
 
-    def _without(self, written: Code, zeroed: str = "", muted: tuple[int, int] | None = None) -> Code:
-        """Return the function as written, but for a result that is 0, or an instruction that is left out."""
-        numbers, parameters = written.numbers, written.parameters
-        return Code(written.function, parameters, numbers, True, written, zeroed, muted, written.watched)
+    def _without(self, original: Code, zeroed: str = "", muted: tuple[int, int] | None = None) -> Code:
+        """Return the original function with a result set to 0, or with an instruction left out."""
+        numbers, parameters = original.numbers, original.parameters
+        return Code(original.function, parameters, numbers, True, original, zeroed, muted, original.watched)
 
     def _shows(self, changed: Code, block: int, explorer: Explorer) -> bool:
-        """Say whether a function with a change in some block does something else in some run."""
+        """Say whether a change in a block has a visible effect in some run."""
         entered = [run for run in explorer.found.runs if block in run.trace.blocks]
         if any(self._tells(changed, run) for run in entered[:_SHOWN]):
             return True
@@ -185,31 +186,33 @@ class Comparison:
         return any(self._tells(changed, run) for run in new)
 
     def _tells(self, changed: Code, run: Run) -> bool:
-        """Say whether a run does something else with a change, as long as there is time for it."""
+        """Say whether a change has a visible effect in a run; False once the instructions are used up."""
         if self._left <= 0:
             return False
         self._left -= run.trace.steps
         return bool(self._differs(changed, run))
 
     def _edges(self, other: Code, run: Run) -> set[tuple[int, int]]:
-        """Return the branches that another form takes, as far as it does what the function does."""
+        """Return the branches that another form takes until its behaviour differs."""
         machine = Machine(self._program, run.world, LONGER * STEPS, run.trace, turn=True)
         with suppress(Differs, Undefined, Endless, Unsupported):
             machine.run(other)
         return machine.edges
 
 
-def _cases(written: Code, difference: Touched) -> Mapping[str, Sequence[str]]:
-    """Return what to look for at the computations that are touched."""
-    made = {one.result: one.opcode for _, one in written.function if one.result}
+def _cases(original: Code, difference: Difference) -> Mapping[str, Sequence[str]]:
+    """Return the cases to look for in the changed computations."""
+    made = {
+        instruction.result: instruction.opcode for _, instruction in original.function if instruction.result
+    }
     names = [name for name, _ in (*difference.changed, *difference.dropped)]
     return {name: CASES[made[name]] for name in names[:_STRESSED] if made[name] in CASES}
 
 
-def _untold(unseen: Sequence[str]) -> str:
-    names = ", ".join(bare(one.removeprefix("%")) for one in unseen[:_NAMED])
+def _unseen_text(unseen: Sequence[str]) -> str:
+    names = ", ".join(bare(name.removeprefix("%")) for name in unseen[:_NAMED])
     more = f" and {len(unseen) - _NAMED} more" if len(unseen) > _NAMED else ""
-    return f"in no made-up world it shows what is computed for {names}{more}"
+    return f"no random world shows an effect of {names}{more}"
 
 
 def _blind(why: str) -> Validation:

@@ -1,38 +1,38 @@
-"""What a function finds while it runs: arguments, memory and answers, each drawn by its key."""
+"""Random worlds: the arguments, memory and call results that a run finds, each drawn by its key."""
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from irgym.envs.cse.checking.interpreter.layout import Kind
+from irgym.envs.cse.checking.interpreter.making import ARGUMENTS
+from irgym.envs.cse.checking.interpreter.memory_map import MIDDLE, REGION_BITS
+from irgym.envs.cse.checking.interpreter.numbers import bits_of, single
 from irgym.envs.cse.checking.numbers import Known, boundary, mixed, special
-from irgym.envs.cse.interpreter.layout import Kind
-from irgym.envs.cse.interpreter.making import ARGUMENTS
-from irgym.envs.cse.interpreter.memory_map import MIDDLE, REGION_BITS
-from irgym.envs.cse.interpreter.numbers import bits_of, single
 
 _BELOW = 6
-"""What small arguments are below, at least: all of memory may be 0, but sizes may not."""
+"""Least bound of small arguments: all of memory may be 0, but sizes may not."""
 
 _OBJECTS = (1 << 11) - 2
-"""Objects that pointers may point to."""
+"""Number of objects to which pointers may point."""
 
 
 @dataclass(frozen=True)
 class Style:
-    """How a world draws: shares in percent; what is left are small numbers.
+    """The distribution of a world's values. Shares are in percent; the remaining integers are small.
 
     Attributes:
-        known: Of numbers in the code and their neighbours.
-        edges: Of boundaries of types.
-        wild: Of numbers of any bits.
-        below: What small numbers are below.
-        null: Of pointers that are null.
-        again: Of pointers to the same few objects.
-        writes: Of values that calls write where they may.
-        throws: Of calls that end in exceptions, where they may.
-        alone: Whether all functions that are called are made up.
-        changed: Whether variables of the module hold anything.
-        floats: Floating-point numbers that all others are drawn from as well; empty for any.
+        known: Share of numbers in the code and their neighbours.
+        edges: Share of boundaries of types.
+        wild: Share of numbers with random bits.
+        below: Bound of small numbers.
+        null: Share of null pointers.
+        again: Share of pointers to the same few objects.
+        writes: Share of the values that calls overwrite where they may.
+        throws: Share of the calls that throw where they may.
+        alone: Whether callees in the module are replaced by random results.
+        changed: Whether variables of the module have random values.
+        floats: Floating-point numbers to draw from in most other cases; empty for any.
     """
 
     known: int = 0
@@ -70,10 +70,10 @@ class World:
     """A world.
 
     Attributes:
-        seed: Seed of all that is drawn.
+        seed: Seed of all drawn values.
         known: Numbers in the code of the function.
-        style: How it draws.
-        fixed: Bits that are fixed, by key.
+        style: Distribution of the values.
+        fixed: Fixed bits by key.
     """
 
     seed: int
@@ -83,7 +83,7 @@ class World:
 
     @staticmethod
     def numbered(seed: int, number: int, known: Known) -> "World":
-        """Return a world by its number."""
+        """Return the world of a number."""
         return World(mixed(seed, number), known, STYLES[number % len(STYLES)])
 
     def with_fixed(self, fixed: Mapping[int, int]) -> "World":
@@ -92,16 +92,16 @@ class World:
 
     @property
     def alone(self) -> bool:
-        """Whether all functions that are called are made up."""
+        """Whether callees in the module are replaced by random results."""
         return self.style.alone
 
     @property
     def changed(self) -> bool:
-        """Whether variables of the module hold anything."""
+        """Whether variables of the module have random values."""
         return self.style.changed
 
     def bits(self, key: int, kind: Kind) -> int:
-        """Return the bits of a made-up value."""
+        """Return the bits of the value at a key."""
         found = self.fixed.get(key)
         if found is not None:
             return found & kind.mask
@@ -148,10 +148,10 @@ class World:
         return (number << REGION_BITS) + MIDDLE + offset
 
     def writes(self, key: int, pointer: bool) -> bool:
-        """Say whether a call writes a value in memory that it may write."""
+        """Say whether a call overwrites a value in memory that it may write."""
         share = self.style.writes // 3 if pointer else self.style.writes
         return mixed(self.seed ^ 1, key) % 100 < share
 
     def throws(self, key: int) -> bool:
-        """Say whether a call ends in an exception."""
+        """Say whether a call throws."""
         return mixed(self.seed ^ 2, key) % 100 < self.style.throws

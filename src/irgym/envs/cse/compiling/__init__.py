@@ -1,1 +1,1 @@
-"""What a choice costs: assembly by LLVM, and a static score of it. LLVM runs in a child process."""
+"""The cost of a choice: assembly by LLVM in a child process, and its static score. Export of choices."""

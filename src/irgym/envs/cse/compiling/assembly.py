@@ -1,4 +1,4 @@
-"""Assembly as LLVM prints it with remarks: the instructions of each function, and from which block."""
+"""Parsing of LLVM's verbose assembly: the instructions of each function, and their IR blocks."""
 
 import re
 from collections.abc import Iterator
@@ -13,13 +13,13 @@ _BLOCK = re.compile(r'(?:#|//) %("[^"]*"|[-\w.$]+)\s*$')
 
 @dataclass(frozen=True)
 class Line:
-    """An instruction of a processor.
+    """A machine instruction.
 
     Attributes:
-        block: The block of IR that it is from; empty where the block is LLVM's own.
+        block: Name of its IR block; empty if LLVM created the block.
         mnemonic: The instruction.
-        operands: As they are written.
-        remark: What LLVM remarks on it, such as `4-byte Spill`.
+        operands: Operands as printed.
+        remark: LLVM's comment on it, such as `4-byte Spill`.
     """
 
     block: str
@@ -29,11 +29,11 @@ class Line:
 
 
 def functions_of(text: str, remark: str) -> Iterator[tuple[str, list[Line]]]:
-    """Yield the functions of an assembly text: name, and instructions in order.
+    """Yield the functions of an assembly text, each with its instructions in order.
 
     Args:
-        text: What LLVM printed, remarks included.
-        remark: What remarks begin with.
+        text: LLVM's output, comments included.
+        remark: Prefix of comments.
     """
     name, block, lines = "", "", list[Line]()
     for line in text.splitlines():

@@ -1,7 +1,7 @@
-"""What instructions of processors cost, roughly, in cycles of a core that begins four simple ones in each.
+"""Approximate costs of machine instructions, in cycles of a core that issues four simple ones per cycle.
 
 The figures are rounded from measured throughputs of recent cores (uops.info; Arm's optimisation guide of the
-Neoverse N1). They order choices; they do not predict times.
+Neoverse N1). They rank choices; they do not predict times.
 """
 
 import re
@@ -11,16 +11,16 @@ from functools import cache
 from irgym.envs.cse.ir.syntax import listed
 
 SIMPLE = 0.25
-"""What an instruction costs that is in no table."""
+"""Cost of an instruction that is in no table."""
 
 LOAD = 0.75
-"""What a load costs, beside what is done with it."""
+"""Cost of a separate load."""
 
 FOLDED_LOAD = 0.5
-"""The same as a part of another instruction."""
+"""Cost of a load folded into another instruction."""
 
 STORE = 1.0
-"""What a store costs, beside what is done with it."""
+"""Cost of a store."""
 
 Table = Sequence[tuple[re.Pattern[str], float]]
 
@@ -40,7 +40,7 @@ X86 = _table(
     (r"push|pop|ret", 1.0),
     (r"j|set|cmov|lea|bs[fr]|[lt]zcnt|popcnt|movabs|cl?td|cqto", 0.5),
 )
-"""x86, by how instructions begin, the first that fits; memory operands are added."""
+"""Costs on x86 by prefix of the mnemonic, first match; memory operands are added."""
 
 AARCH64 = _table(
     (r"[su]div", 12.0),
@@ -56,7 +56,7 @@ AARCH64 = _table(
     (r"stp", 1.5),
     (r"st", 1.25),
 )
-"""AArch64, likewise; memory operands are in the instructions themselves."""
+"""Costs on AArch64, likewise; loads and stores are separate instructions."""
 
 _NO_ACCESS = re.compile(r"lea|nop|prefetch|call|j")
 _COMPARES = re.compile(r"cmp|test|v?u?comis|bt[lqw]?$|push|v?ptest|i?div|i?mul[bwlq]?$")
@@ -64,30 +64,29 @@ _MOVES = re.compile(r"v?mov|f(?:ld|stp?|ild|istp)")
 
 
 def x86(mnemonic: str, operands: str) -> float:
-    """Return what an instruction of x86 costs, in AT&T's syntax."""
-    own = _cost(mnemonic, "x86")
+    """Return the cost of an x86 instruction in AT&T syntax."""
+    base = _cost(mnemonic, "x86")
     if "(" not in operands and _plain(operands):
-        return own
+        return base
     if _NO_ACCESS.match(mnemonic):
-        return own
-    parts = listed(operands)
-    there = [_in_memory(part) for part in parts]
-    if not any(there):
-        return own
+        return base
+    in_memory = [_in_memory(operand) for operand in listed(operands)]
+    if not any(in_memory):
+        return base
     moves = bool(_MOVES.match(mnemonic))
-    if not there[-1] or _COMPARES.match(mnemonic):
-        return own + (LOAD if moves else FOLDED_LOAD)
-    return own + STORE + (0.0 if moves or mnemonic.startswith("set") else LOAD)
+    if not in_memory[-1] or _COMPARES.match(mnemonic):
+        return base + (LOAD if moves else FOLDED_LOAD)
+    return base + STORE + (0.0 if moves or mnemonic.startswith("set") else LOAD)
 
 
 def aarch64(mnemonic: str, operands: str) -> float:
-    """Return what an instruction of AArch64 costs."""
+    """Return the cost of an AArch64 instruction."""
     del operands
     return _cost(mnemonic, "aarch64")
 
 
 COSTS: Mapping[str, Callable[[str, str], float]] = {"x86_64": x86, "i686": x86, "aarch64": aarch64}
-"""Costs by architecture."""
+"""Cost functions by architecture."""
 
 _TABLES = {"x86": X86, "aarch64": AARCH64}
 
@@ -98,7 +97,7 @@ def _cost(mnemonic: str, table: str) -> float:
 
 
 def _plain(operands: str) -> bool:
-    """Say whether all operands are registers or numbers, at a glance."""
+    """Say whether all operands are plainly registers or immediates."""
     return all(part.lstrip()[:1] in ("%", "$", "") for part in operands.split(","))
 
 

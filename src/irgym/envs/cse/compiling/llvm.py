@@ -1,6 +1,6 @@
-"""LLVM: reading modules, preparing them, and making assembly of them. It runs in a child process.
+"""LLVM: parsing, preparing and compiling modules.
 
-LLVM ends its process where an assertion of it fails.
+It runs in a child, since a failed assertion in LLVM ends the process.
 """
 
 from functools import cache
@@ -12,12 +12,12 @@ from irgym.envs.cse.compiling.machines import MACHINES
 from irgym.envs.cse.compiling.toolchain import INSTALL
 
 OPTIMISATION_LEVEL = 2
-"""LLVM's level of code generation, as compilers use it."""
+"""LLVM's optimisation level for code generation, as compilers use it."""
 
 
 @cache
 def binding() -> Any:
-    """Return llvmlite's binding, ready to make code for all targets, without sharing of its own.
+    """Return llvmlite's binding, set up for all targets and without LLVM's machine CSE.
 
     Raises:
         BackendError: llvmlite is not installed.
@@ -29,7 +29,7 @@ def binding() -> Any:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     llvm.initialize_native_asmparser()  # for assembly in C
-    # LLVM's own sharing on the way to machine code would undo what was chosen.
+    # LLVM's common subexpression elimination on machine code would undo the choice.
     llvm.set_option("irgym", "-disable-machine-cse")
     return llvm
 
@@ -37,26 +37,26 @@ def binding() -> Any:
 @cache
 def _target_machine(target: str) -> Any:
     machine = MACHINES[target]
-    made = (
+    target_machine = (
         binding()
         .Target.from_triple(machine.triple)
         .create_target_machine(
             cpu=machine.cpu, features="", opt=OPTIMISATION_LEVEL, reloc="pic", codemodel="small"
         )
     )
-    made.set_asm_verbosity(True)
-    return made
+    target_machine.set_asm_verbosity(True)
+    return target_machine
 
 
 def read(content: str | bytes, name: str) -> Any:
-    """Return the module of IR as text or as bitcode.
+    """Parse IR, as text or bitcode, into a module.
 
     Args:
         content: The IR.
-        name: What messages call it.
+        name: Name for messages.
 
     Raises:
-        ProgramError: LLVM refuses it; the message has the first line of what LLVM says.
+        ProgramError: LLVM refuses it; the message has the first line of LLVM's.
     """
     llvm = binding()
     try:
@@ -75,13 +75,14 @@ def read(content: str | bytes, name: str) -> Any:
 
 
 def prepare(module: Any, target: str) -> str:
-    """Bring a module into the form that expressions are shared in, and return its text.
+    """Bring a module into the form in which expressions are shared, and return its text.
 
-    Variables are in registers, loops are rotated, and everything has a name. Nothing was shared.
+    Variables are promoted to registers, loops are rotated, and everything has a name. No expression is
+    shared.
 
     Args:
-        module: The module, which is changed.
-        target: Name of what code is made for.
+        module: The module, which is changed in place.
+        target: Name of the target.
     """
     llvm = binding()
     machine = _target_machine(target)
@@ -101,7 +102,7 @@ def prepare(module: Any, target: str) -> str:
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)
-    # Symbols without names have numbers, which must be in order and would not be where some are left out.
+    # Unnamed symbols have numbers, which must be consecutive and would not be in a reduced module.
     for number, symbol in enumerate((*module.global_variables, *module.functions)):
         if not symbol.name:
             symbol.name = f"unnamed.{number}"
@@ -109,7 +110,7 @@ def prepare(module: Any, target: str) -> str:
 
 
 def assembly(text: str, target: str) -> str:
-    """Return the assembly of IR, with LLVM's remarks.
+    """Return the assembly of IR, with LLVM's comments.
 
     Raises:
         ProgramError: LLVM refuses the IR.

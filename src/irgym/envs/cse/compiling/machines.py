@@ -1,4 +1,4 @@
-"""What code is made for, by the names of targets: as LLVM names it, and as clang does."""
+"""Targets by name, as LLVM and clang call them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Machine:
-    """What code is made for.
+    """A target of code generation.
 
     Attributes:
-        triple: The target as LLVM names it.
-        cpu: The processor as LLVM names it.
-        platform: The target as the clang of ziglang names it.
-        zig: The processor as that names it.
-        remark: What remarks in LLVM's assembly begin with.
+        triple: LLVM's target triple.
+        cpu: LLVM's name of the processor.
+        platform: ziglang's name of the target.
+        zig: ziglang's name of the processor.
+        remark: Prefix of comments in LLVM's assembly.
     """
 
     triple: str
@@ -39,4 +39,4 @@ MACHINES: Mapping[str, Machine] = {
     "i686": Machine("i686-unknown-linux-gnu", "i686", "x86-linux-gnu", "i686"),
     "aarch64": Machine("aarch64-unknown-linux-gnu", "generic", "aarch64-linux-gnu", "generic", "//"),
 }
-"""Machines by the names of targets."""
+"""Machines by target name."""

@@ -1,4 +1,4 @@
-"""The static score of a function: what its instructions cost, times how often their blocks run."""
+"""The static score of a function: costs of its instructions, weighted by block frequencies."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from irgym.envs.cse.compiling.assembly import Line
 
 @dataclass(frozen=True)
 class Score:
-    """What the code of a function comes to.
+    """Score and statistics of a function's code.
 
     Attributes:
-        cost: Cycles of a call, roughly: the score.
-        instructions: How many there are.
-        spills: Instructions that put registers on the stack.
-        reloads: Instructions that fetch them.
+        cost: The score: approximate cycles per call.
+        instructions: Number of instructions.
+        spills: Number of instructions that store registers on the stack.
+        reloads: Number of instructions that load them again.
     """
 
     cost: float
@@ -32,19 +32,19 @@ def score_of(
 ) -> Score:
     """Return the score of a function's instructions.
 
-    Blocks that LLVM made itself are taken to run as often as the block before them.
+    Blocks that LLVM created count as often as the block before them.
 
     Args:
         lines: The instructions.
-        frequencies: How often the blocks of the IR run, by name.
-        cost: What an instruction costs.
+        frequencies: Frequencies of the IR blocks by name.
+        cost: Returns the cost of an instruction from its mnemonic and operands.
     """
-    whole, count, spills, reloads = 0.0, 0, 0, 0
+    total, count, spills, reloads = 0.0, 0, 0, 0
     often = 1.0
     for line in lines:
         often = frequencies.get(line.block, often)
-        whole += often * cost(line.mnemonic, line.operands)
+        total += often * cost(line.mnemonic, line.operands)
         count += 1
         spills += line.remark.endswith("Spill")
         reloads += line.remark.endswith("Reload")
-    return Score(whole, count, spills, reloads)
+    return Score(total, count, spills, reloads)

@@ -1,4 +1,4 @@
-"""Scores of the choices in one function. It runs in a child process."""
+"""Scores of choices in one function. It runs in a child."""
 
 from collections.abc import Sequence
 from functools import lru_cache
@@ -14,18 +14,18 @@ from irgym.envs.cse.ir.analysis import Analysed, analysed
 from irgym.envs.cse.ir.modules import ModuleText
 
 AT_ONCE = 16
-"""Choices that LLVM makes code of at once, as functions of one module: beginning takes most of the time."""
+"""Choices compiled at once, as functions of one module: LLVM's start-up takes most of the time."""
 
 
 @lru_cache(maxsize=4)
 def module_at(path: str) -> ModuleText:
-    """Return a module, read once."""
+    """Return a module, cached."""
     return ModuleText.read(Path(path).read_text())
 
 
 @lru_cache(maxsize=64)
 def function_at(path: str, name: str) -> Analysed:
-    """Return what is known of a function of a module, found out once."""
+    """Return the analysis of a function of a module, cached."""
     return analysed(module_at(path), name)
 
 
@@ -33,10 +33,10 @@ def scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) 
     """Return the scores of some choices.
 
     Args:
-        path: The module, prepared.
+        path: File of the prepared module.
         name: Name of the function, sigil included.
-        choices: For each, the places of the candidates that are shared.
-        target: Name of what code is made for.
+        choices: Places of the shared candidates, for each choice.
+        target: Name of the target.
     """
     found: list[Score] = []
     for begin in range(0, len(choices), AT_ONCE):
@@ -45,7 +45,7 @@ def scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str) 
 
 
 def together(path: str, name: str, choices: Sequence[Sequence[int]]) -> str:
-    """Return a module with a copy of a function for each of some choices."""
+    """Return a module with a copy of a function for each choice."""
     return function_at(path, name).together(module_at(path), choices)
 
 
@@ -53,20 +53,20 @@ def _scores(path: str, name: str, choices: Sequence[Sequence[int]], target: str)
     machine, function = MACHINES[target], function_at(path, name)
     text = together(path, name, choices)
     cost = COSTS[machine.architecture]
-    of = {
+    by_name = {
         name: score_of(lines, function.frequencies, cost)
         for name, lines in functions_of(assembly(text, target), machine.remark)
     }
-    return [of[function.copy_name(place)] for place in range(len(choices))]
+    return [by_name[function.copy_name(place)] for place in range(len(choices))]
 
 
 def verified(path: str, name: str, chosen: Sequence[int]) -> str:
-    """Have LLVM's verifier look at a choice; return what it finds wrong, in one line, or nothing.
+    """Run LLVM's verifier on a choice; return its complaint in one line, or an empty text.
 
     Args:
-        path: The module, prepared.
+        path: File of the prepared module.
         name: Name of the function, sigil included.
-        chosen: The places of the candidates that are shared.
+        chosen: Places of the shared candidates.
     """
     try:
         read(together(path, name, [chosen]), "what irgym wrote")

@@ -1,4 +1,4 @@
-"""The versions that scores depend on, and how to install what is missing; nothing of it is imported."""
+"""Versions of the tools that scores depend on, and how to install them; none is imported here."""
 
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -8,13 +8,16 @@ from irgym.measure.code_digest import digest_of
 
 INSTALL = "pip install 'irgym[cse]'"
 
+RUNNER = "irgym.envs.cse.compiling.runner"
+"""The module with the functions that children run to score and compile."""
+
 CODE = ("envs/cse/ir", "envs/cse/compiling")
-"""The sources that write choices and score them, beside those of all environments."""
+"""Sources that write and score choices, besides those common to all environments."""
 
 
 @cache
 def llvm_version() -> str:
-    """Return the package that LLVM is in, and its version.
+    """Return the package that contains LLVM, and its version.
 
     Raises:
         BackendError: It is not installed.
@@ -24,7 +27,7 @@ def llvm_version() -> str:
 
 @cache
 def clang_version() -> str:
-    """Return the package that clang is in, and its version.
+    """Return the package that contains clang, and its version.
 
     Raises:
         BackendError: It is not installed.
@@ -44,7 +47,7 @@ def z3_version() -> str:
 
 @cache
 def toolchain() -> str:
-    """Return in words what scores are made by.
+    """Return a text that identifies the tools and the code behind scores.
 
     Raises:
         BackendError: LLVM is not installed.

@@ -1,1 +1,1 @@
-"""What a choice comes to, estimated without making code: instructions, registers, stack and frame."""
+"""Predictions of whether sharing pays, without compiling: facts, a cost test, a model of LLVM's code."""

@@ -1,7 +1,7 @@
-"""What instructions a choice leaves, and what each of them needs.
+"""The instructions that are left under a choice, and the values that each of them needs.
 
-A reading follows from that of another choice: where two differ in one candidate, only what it touches is read
-again.
+Readings are incremental: the reading of a choice starts from that of a similar choice, and only the parts
+that the difference touches are read again.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from irgym.envs.cse.estimates.operations import ARITHMETIC, Operation, Operations
 
 SIMPLE = 0.25
-"""What most instructions cost, in the unit of the score."""
+"""Cost of most instructions, in the unit of the score."""
 
 COSTS: Mapping[str, float] = {
     "call": 2.0,
@@ -23,10 +23,10 @@ COSTS: Mapping[str, float] = {
     **dict.fromkeys(("icmp", "fcmp"), 0.75),
     "phi": 0.0,
 }
-"""What operations cost that become instructions of their own: rounded from `scoring.instructions`."""
+"""Costs of operations that become separate instructions, rounded from `compiling.instructions`."""
 
 COMPARES, FOLDED = 0.25, 0.5
-"""What comparing costs without putting the result into a register, and a load as a part of its user."""
+"""Cost of a comparison whose result stays in the flags, and of a load folded into its user."""
 
 _FREE = frozenset(("bitcast", "ptrtoint", "inttoptr", "trunc", "freeze", "alloca"))
 _FOLDING = frozenset(
@@ -37,12 +37,12 @@ _STAYING = frozenset(("call", "invoke", "store", "phi"))
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """What is left of a block.
+    """The instructions that are left of a block.
 
     Attributes:
-        backwards: Its instructions, the last one first, with the values that each uses, and what it costs.
-        used: The values that it uses and does not make itself before.
-        made: The values that it makes.
+        backwards: Instructions in reverse order, each with the set of values it uses and its cost.
+        used: Set of the values that are used before any definition in the block.
+        made: Set of the values that are defined in the block.
     """
 
     backwards: Sequence[tuple[Operation, int, float]]
@@ -55,14 +55,15 @@ class Reading:
     """A function under a choice.
 
     Attributes:
-        instead: For each value that is dropped, the one that takes its place.
-        gone: Values that no instruction makes any more: those that are dropped, and those that nothing uses.
-        users: The instructions that use each value that is left.
-        inside: Values that their users compute: addresses, conditions, loads that are used once.
-        needed: What using a value takes: itself; of a value inside its users what that is computed from.
-        blocks: The blocks.
-        by_phis: What phis of the following blocks need of each block.
-        touched: Names of the values whose uses differ from those in the reading that this one follows from.
+        instead: The replacement of each dropped value.
+        gone: Values that are no longer computed: dropped ones and those without uses.
+        users: The instructions that use each remaining value.
+        inside: Values folded into their users: addresses, conditions, loads with a single use.
+        needed: Set of the values in registers that using a value needs: itself, or the operands of a folded
+            value.
+        blocks: The instructions of each block.
+        by_phis: Set of the values that phis of the successors need from each block.
+        touched: Names of the values whose uses differ from those in the previous reading.
     """
 
     instead: Mapping[str, str]
@@ -75,10 +76,10 @@ class Reading:
     touched: AbstractSet[str]
 
     def blocks_using(self, name: str) -> Iterator[int]:
-        """Yield the blocks in which a value is used; phis use it where it comes from."""
+        """Yield the blocks that use a value; a phi uses it in the predecessor block."""
         for user in self.users.get(name, ()):
             if user.opcode == "phi":
-                yield from (block for one, block in user.arriving if self.instead.get(one, one) == name)
+                yield from (block for value, block in user.arriving if self.instead.get(value, value) == name)
             else:
                 yield user.block
 
@@ -91,8 +92,8 @@ class Reader:
 
     Args:
         code: The function's instructions.
-        replaced: For each candidate the values that sharing it drops, with what takes their place.
-        folds: Whether the target's instructions read memory themselves.
+        replaced: For each candidate, the values that sharing it drops, with their replacements.
+        folds: Whether instructions of the target take memory operands.
     """
 
     def __init__(
@@ -103,20 +104,20 @@ class Reader:
         self._folds = folds
 
     def first(self) -> Reading:
-        """Return the reading of the function as it is, from nothing else."""
+        """Return the reading of the original function, from scratch."""
         return self._read(_UNREAD, frozenset(), frozenset(self._code.names))
 
     def changed(self, before: Reading, chosen: Collection[int]) -> Reading:
-        """Return the reading of a choice, by the places of the candidates that are shared.
+        """Return the reading of a choice, given the places of the shared candidates.
 
         Args:
-            before: The reading of another choice, the more alike, the better.
+            before: The reading of another choice; the more similar, the less is read again.
             chosen: The choice.
         """
         return self._read(before, chosen, frozenset())
 
     def _read(self, before: Reading, chosen: Collection[int], unread: frozenset[str]) -> Reading:
-        """Return the reading that follows from another one, in which some names were not read."""
+        """Return the reading of a choice from a previous one, in which the names in `unread` are missing."""
         code = self._code
         instead = self._instead(chosen)
         moved = before.instead.items() ^ instead.items()
@@ -135,7 +136,7 @@ class Reader:
         for name in changed:
             needed.pop(name, None)
         needs = _Needs(code, instead, inside, needed)
-        again = {one.block for name in changed for one in code.using.get(name, ())}
+        again = {user.block for name in changed for user in code.using.get(name, ())}
         again.update(code.made[name].block for name in (gone ^ before.gone) | flipped)
         ends = {block for name in changed for block in code.arriving.get(name, ())}
         if unread:
@@ -167,13 +168,13 @@ class Reader:
         also: Mapping[str, Sequence[str]],
         touched: set[str],
     ) -> tuple[dict[str, Sequence[Operation]], AbstractSet[str]]:
-        """Return who uses which value, and the values that nothing makes any more.
+        """Return the users of each value, and the values that are no longer computed.
 
         Args:
-            before: The reading that this one follows from.
-            instead: For each value that is dropped, the one that takes its place.
-            also: The inverse of this.
-            touched: Names to look at; those are added whose users change with them.
+            before: The previous reading.
+            instead: The replacement of each dropped value.
+            also: The inverse of `instead`.
+            touched: Names to visit; names whose users change in turn are added.
         """
         code = self._code
         users, gone = dict(before.users), set(before.gone)
@@ -182,8 +183,8 @@ class Reader:
             name = waiting.pop()
             using: list[Operation] = []
             if name not in instead:
-                for one in (name, *also.get(name, ())):
-                    using += [user for user in code.using.get(one, ()) if user.result not in gone]
+                for replaced in (name, *also.get(name, ())):
+                    using += [user for user in code.using.get(replaced, ()) if user.result not in gone]
             if using:
                 users[name] = using
             else:
@@ -194,32 +195,32 @@ class Reader:
             unmade = name in instead or not (using or made.opcode in _STAYING)
             if unmade != (name in gone):
                 gone ^= {name}
-                operands = [instead.get(one, one) for one in made.operands]
+                operands = [instead.get(operand, operand) for operand in made.operands]
                 touched.update(operands)
                 waiting += operands
         return users, gone
 
     def _goes_inside(self, name: str, using: Sequence[Operation]) -> bool:
-        """Say whether the users of a value compute it."""
-        one = self._code.made.get(name)
-        if one is None or not using:
+        """Say whether a value is folded into its users."""
+        made = self._code.made.get(name)
+        if made is None or not using:
             return False
-        match one.opcode:
+        match made.opcode:
             case "getelementptr":
-                return one.addressable and all(_addresses(user, name) for user in using)
+                return made.addressable and all(_addresses(user, name) for user in using)
             case "icmp" | "fcmp":
                 return all(user.opcode in ("br", "select") for user in using)
             case "load":
-                return self._folds and len(using) == 1 and _folds(using[0], one)
+                return self._folds and len(using) == 1 and _folds(using[0], made)
             case opcode:
                 return opcode in _FREE
 
     def _spread(self, changed: set[str], inside: AbstractSet[str], also: Mapping[str, Sequence[str]]) -> None:
-        """Add the values that need changed ones, where these are inside their users."""
+        """Add the values that depend on changed ones through folded values."""
         waiting = list(changed)
         while waiting:
             name = waiting.pop()
-            results = {one.result for one in self._code.using.get(name, ())}
+            results = {user.result for user in self._code.using.get(name, ())}
             more = (results & inside).union(also.get(name, ())) - changed
             changed |= more
             waiting += more
@@ -227,27 +228,27 @@ class Reader:
     def _steps(self, block: int, needs: "_Needs", gone: AbstractSet[str]) -> Steps:
         backwards: list[tuple[Operation, int, float]] = []
         used = made = 0
-        for one in reversed(self._code.blocks[block]):
-            if one.result and (one.result in needs.inside or one.result in gone):
+        for operation in reversed(self._code.blocks[block]):
+            if operation.result and (operation.result in needs.inside or operation.result in gone):
                 continue
-            uses, cost = 0, COSTS.get(one.opcode, SIMPLE)
-            if one.opcode != "phi":
-                uses = needs.of(one.operands)
-                cost += sum(map(needs.inside_cost, one.operands))
-            backwards.append((one, uses, cost))
-            used = used & ~one.bit | uses
-            made |= one.bit
+            uses, cost = 0, COSTS.get(operation.opcode, SIMPLE)
+            if operation.opcode != "phi":
+                uses = needs.of(operation.operands)
+                cost += sum(map(needs.inside_cost, operation.operands))
+            backwards.append((operation, uses, cost))
+            used = used & ~operation.bit | uses
+            made |= operation.bit
         return Steps(backwards, used, made)
 
 
 class _Needs:
-    """What using values takes, under a choice.
+    """Sets of the values that uses need, under a choice.
 
     Args:
         code: The function's instructions.
-        instead: For each value that is dropped, the one that takes its place.
-        inside: Values that their users compute.
-        known: What is known of values already; what is found is added.
+        instead: The replacement of each dropped value.
+        inside: Values folded into their users.
+        known: Sets that are known already; new ones are added.
     """
 
     def __init__(
@@ -259,7 +260,7 @@ class _Needs:
         self._known = known
 
     def of(self, names: Iterable[str]) -> int:
-        """Return the set of values that using some takes."""
+        """Return the set of values in registers that uses of some values need."""
         found = 0
         for name in names:
             real = self._instead.get(name, name)
@@ -272,16 +273,16 @@ class _Needs:
         return found
 
     def inside_cost(self, name: str) -> float:
-        """Return what computing a value costs its user."""
+        """Return the cost that a folded value adds to its user."""
         real = self._instead.get(name, name)
         if real not in self.inside:
             return 0.0
-        one = self._code.made[real]
-        if one.opcode == "load":
+        made = self._code.made[real]
+        if made.opcode == "load":
             return FOLDED
-        if one.opcode not in ("icmp", "fcmp"):
+        if made.opcode not in ("icmp", "fcmp"):
             return 0.0
-        return COMPARES + FOLDED * sum(map(self._is_load_inside, one.operands))
+        return COMPARES + FOLDED * sum(map(self._is_load_inside, made.operands))
 
     def _is_load_inside(self, name: str) -> bool:
         real = self._instead.get(name, name)
@@ -296,10 +297,10 @@ def _inverted(instead: Mapping[str, str]) -> dict[str, list[str]]:
 
 
 def _addresses(user: Operation, name: str) -> bool:
-    """Say whether an instruction uses a value as an address, or computes another address from it."""
+    """Say whether an instruction uses a value as an address, or derives another address from it."""
     return user.opcode in ("load", "getelementptr") or (user.opcode == "store" and user.stored != name)
 
 
 def _folds(user: Operation, load: Operation) -> bool:
-    """Say whether an instruction can read memory itself instead of a load that it uses."""
+    """Say whether a load can be folded into an instruction that uses it."""
     return user.block == load.block and (user.opcode in _FOLDING or user.called == load.result)

@@ -1,1 +1,1 @@
-"""LLVM's IR as text: functions, flow of control, values, and what sharing makes of them."""
+"""LLVM's IR as text: functions, control flow, expressions, and their text under a choice."""

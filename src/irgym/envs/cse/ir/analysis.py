@@ -1,4 +1,4 @@
-"""A function of a module with all that is known of it: its candidates, and how often its blocks run."""
+"""The analysis of a function: control flow, candidates, block frequencies."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ from irgym.envs.cse.ir.sharing import Sharing
 from irgym.envs.cse.ir.syntax import bare
 
 CAPACITY = 64
-"""Most candidates of a function: those with the most weight. It is the .NET JIT's limit too."""
+"""Greatest number of candidates, those with the most weight; the .NET JIT has the same limit."""
 
 COPY = "irgym.copy."
-"""How the names of copies begin; their places follow."""
+"""Prefix of the names of copies; a number follows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Analysed:
-    """A function and what is known of it.
+    """A function and its analysis.
 
     Attributes:
         function: The function.
-        flow: Its flow of control.
+        flow: Its control flow.
         values: Its expressions.
-        candidates: What may be shared, by weight, the greatest first; at most `CAPACITY`.
-        left_out: How many candidates are beyond that.
-        frequencies: How often each block runs for a call, by name; also of blocks that LLVM puts on edges.
-        sharing: Writes choices.
+        candidates: The candidates by descending weight, at most `CAPACITY`.
+        left_out: Number of candidates beyond that limit.
+        frequencies: Executions of each block per call, by name; blocks with which LLVM splits edges included.
+        sharing: Writes the function under a choice.
     """
 
     function: Function
@@ -57,7 +57,7 @@ class Analysed:
 
 
 def analysed(module: ModuleText, name: str) -> Analysed:
-    """Return what is known of a function of a module.
+    """Analyse a function of a module.
 
     Args:
         module: The module.
@@ -65,7 +65,7 @@ def analysed(module: ModuleText, name: str) -> Analysed:
 
     Raises:
         KeyError: The module defines no such function.
-        ProgramError: The function is of a form that cannot be read.
+        ProgramError: The function uses syntax that cse cannot read.
     """
     if name in module.labelled:
         raise ProgramError(
@@ -87,8 +87,12 @@ def _analysed(module: ModuleText, name: str) -> Analysed:
     cold = _cold(function, flow)
     often = frequencies(flow, cold)
     # Types have the same sigil as values: one that is called like a value would be renamed with it.
-    safe = [one for one in values.candidates if not any(member in module.entries for member in one.members)]
-    ranked = sorted(safe, key=lambda one: -_weight(one, values, often))
+    safe = [
+        candidate
+        for candidate in values.candidates
+        if not any(member in module.entries for member in candidate.members)
+    ]
+    ranked = sorted(safe, key=lambda candidate: -_weight(candidate, values, often))
     candidates = tuple(ranked[:CAPACITY])
     return Analysed(
         function,
@@ -102,22 +106,22 @@ def _analysed(module: ModuleText, name: str) -> Analysed:
 
 
 def _weight(candidate: Candidate, values: Values, often: dict[int, float]) -> float:
-    """Return how often a call computes what sharing saves."""
+    """Return how many computations sharing a candidate saves per call."""
     return sum(often[values.places[name].block] for name, _ in candidate.replaced)
 
 
 def _cold(function: Function, flow: Flow) -> list[bool]:
-    """Return for each block whether it never returns: all ways from it end in `unreachable`."""
+    """Return for each block whether it never returns: all paths from it end in `unreachable`."""
     cold = [block.instructions[-1].opcode == "unreachable" for block in function.blocks]
     for block in reversed(flow.order):
         following = flow.successors[block]
-        cold[block] = cold[block] or (bool(following) and all(cold[one] for one in following))
+        cold[block] = cold[block] or (bool(following) and all(cold[after] for after in following))
     return cold
 
 
 def _named(function: Function, flow: Flow, often: dict[int, float], cold: Sequence[bool]) -> dict[str, float]:
     names = [block.name for block in function.blocks]
-    found = {names[block]: one for block, one in often.items()}
+    found = {names[block]: frequency for block, frequency in often.items()}
     for block in flow.order:
         for following, share in zip(flow.successors[block], shares(flow, cold, block), strict=True):
             found.setdefault(f"{names[block]}.{names[following]}_crit_edge", often[block] * share)

@@ -1,12 +1,11 @@
-"""Classes of equal expressions in a function: what may be shared.
+"""Classes of equal expressions in a function: the candidates for sharing.
 
-Expressions are equal whose operations are and whose operands are equal in turn; loads, whose addresses are
-equal and between which nothing writes memory. An occurrence may be dropped for one that dominates it: that
-is executed before, with the same operands.
+Two expressions are equal if they have the same operation and equal operands; two loads, if their addresses
+are equal and nothing writes memory in between. An occurrence is redundant if an equal one dominates it.
 
-Flags and metadata under which a result is poison make no difference to equality: `Sharing` weakens all that
-a shared expression is made of. Results that may differ although their operands are the same are equal to
-nothing: two `freeze` of one poison value, and calls of functions that may freeze one.
+Flags and metadata under which a result is poison do not affect equality: `Sharing` weakens the leader and its
+operands. Results that may differ for the same operands are equal to nothing else: two `freeze` of a poison
+value, and two calls of a function that may contain a `freeze`.
 """
 
 from collections.abc import Sequence
@@ -19,16 +18,16 @@ from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.ir.syntax import listed, locals_in, renamed
 
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "fadd", "fmul"))
-"""Operations whose two operands may change places."""
+"""Commutative operations."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where an instruction is.
+    """The position of an instruction.
 
     Attributes:
-        block: Number of its block.
-        index: Its place there.
+        block: Number of the block.
+        index: Index in the block.
     """
 
     block: int
@@ -37,13 +36,13 @@ class Place:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A class of equal expressions, one of which takes the place of others if it is shared.
+    """A class of equal expressions; sharing it replaces the redundant ones by leaders.
 
     Attributes:
-        name: The name of the first one's result, without sigil.
+        name: Name of the first result, without sigil.
         opcode: The operation.
-        leaders: Results that stay and are dropped for none, in the order of the flow.
-        replaced: Results that are dropped, each with the leader that takes its place.
+        leaders: Results that stay and replace others, in reverse postorder.
+        replaced: Redundant results, each with the leader that replaces it.
     """
 
     name: str
@@ -58,18 +57,18 @@ class Candidate:
 
 
 class Values:
-    """The expressions of a function, and which of them are equal.
+    """The expressions of a function, numbered by value.
 
     Args:
         function: The function.
-        flow: Its flow of control.
-        effects: What its instructions do.
+        flow: Its control flow.
+        effects: Side effects of its instructions.
 
     Attributes:
-        candidates: The classes of which something can be dropped in another block than its leader's: within a
-            block, LLVM's selection of instructions shares what is equal in any case.
-        places: Where each result is made.
-        made: The instruction that makes each result.
+        candidates: The classes with a redundant result in another block than its leader; within a block,
+            LLVM's instruction selection shares equal expressions in any case.
+        places: Position of each result.
+        made: The instruction that defines each result.
     """
 
     def __init__(self, function: Function, flow: Flow, effects: Effects) -> None:
@@ -94,20 +93,22 @@ class Values:
                     continue
                 key = self._key(instruction, loads)
                 known = leaders.setdefault(key, [])
-                leader = next((one for one in known if self._serves(one, instruction.result, loads)), None)
+                leader = next(
+                    (earlier for earlier in known if self._serves(earlier, instruction.result, loads)), None
+                )
                 if leader is None:
                     known.append(instruction.result)
                 else:
                     replaced.setdefault(key, []).append((instruction.result, leader))
-                # What was loaded is equal only to what was loaded before it; the rest wherever it is.
+                # A load equals only the load that reaches it; other expressions equal each other anywhere.
                 equal = leader if loads else known[0]
                 if equal is not None and equal != instruction.result and effects.repeats(instruction):
                     self._numbers[instruction.result] = self._number(equal)
         found = (self._candidate(leaders[key], pairs) for key, pairs in replaced.items())
-        self.candidates = tuple(one for one in found if one is not None)
+        self.candidates = tuple(candidate for candidate in found if candidate is not None)
 
     def operands(self, first: str, second: str) -> list[tuple[str, str]]:
-        """Return the operands of two equal expressions in pairs that are equal, less those that are the same.
+        """Return the pairs of equal operands of two equal expressions, without pairs of the same name.
 
         Args:
             first: The result of an expression.
@@ -115,22 +116,26 @@ class Values:
         """
         mine, others = (self._operands(self.made[name]) for name in (first, second))
         if [self._number(name) for name in mine] != [self._number(name) for name in others]:
-            others = others[::-1]  # of an operation whose operands may change places
-        return [(one, other) for one, other in zip(mine, others, strict=True) if one != other]
+            others = others[::-1]  # the operation is commutative
+        return [
+            (first_operand, other)
+            for first_operand, other in zip(mine, others, strict=True)
+            if first_operand != other
+        ]
 
     def _operands(self, instruction: Instruction) -> Sequence[str]:
-        loads = instruction.opcode == "load"  # how it is aligned stands beside its address
+        loads = instruction.opcode == "load"  # the text after the address holds the alignment
         return locals_in(listed(instruction.rest)[1]) if loads else instruction.operands
 
     def _number(self, name: str) -> str:
         return self._numbers.get(name, name)
 
     def _key(self, instruction: Instruction, loads: bool) -> str:
-        """Return a text that is the same for equal expressions."""
+        """Return a key that equal expressions have in common."""
         parts = listed(renamed(instruction.rest, self._number))
         if loads:
             return f"load {parts[0]}, {parts[1]}"
-        if instruction.opcode == "call":  # what marks it stays as it is written, and must hold for all
+        if instruction.opcode == "call":  # calls keep their flags and attachments, so these must be equal
             parts += [*sorted(instruction.flags), *instruction.promised]
         if instruction.opcode in COMMUTATIVE and len(parts) == 2:
             kind, _, first = parts[0].rpartition(" ")
@@ -138,7 +143,7 @@ class Values:
         return f"{instruction.opcode} {', '.join(parts)}"
 
     def _serves(self, leader: str, name: str, loads: bool) -> bool:
-        """Say whether a result is there, and the same, where another is made."""
+        """Say whether the result `leader` is available, and unchanged, where `name` is computed."""
         first, second = self.places[leader], self.places[name]
         if first.block == second.block:
             return not (loads and any(self._writes[first.block][first.index + 1 : second.index]))
@@ -147,7 +152,7 @@ class Values:
         )
 
     def _written_between(self, first: Place, second: Place) -> bool:
-        """Say whether memory may be written on a way from one place to another in a later block."""
+        """Say whether memory may be written on a path from one place to another in a later block."""
         if any(self._writes[first.block][first.index + 1 :]) or any(
             self._writes[second.block][: second.index]
         ):
@@ -167,6 +172,6 @@ class Values:
         return Candidate(
             first.removeprefix("%").strip('"'),
             self.made[first].opcode,
-            tuple(one for one in leaders if one in used),
+            tuple(leader for leader in leaders if leader in used),
             tuple(replaced),
         )

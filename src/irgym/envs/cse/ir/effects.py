@@ -1,4 +1,4 @@
-"""What instructions do beside their results: write memory, or depend on more than their operands."""
+"""Side effects of instructions: writes to memory, and dependences on more than the operands."""
 
 import re
 
@@ -14,7 +14,7 @@ PURE = frozenset(
         *("extractelement", "insertelement", "shufflevector", "extractvalue", "insertvalue"),
     )
 )
-"""Operations whose result follows from their operands alone."""
+"""Operations whose result depends only on their operands."""
 
 _WRITING = frozenset(("store", "fence", "cmpxchg", "atomicrmw", "va_arg", "invoke", "callbr"))
 _ACCESSES = re.compile(r"\bmemory\(([^)]*)\)")
@@ -27,21 +27,21 @@ _UNORDERED = ("volatile ", "atomic ")
 
 
 class Effects:
-    """What the instructions of a function do.
+    """Side effects of the instructions of a function.
 
     Args:
-        module: The module, in which attributes of functions are looked up.
-        header: The line that begins the function's definition.
+        module: The module, which holds the attributes of the callees.
+        header: First line of the function's definition.
     """
 
     def __init__(self, module: ModuleText, header: str) -> None:
         self._module = module
-        # After it was suspended, a coroutine may go on in another thread, where calls return something else.
+        # A coroutine may resume in another thread, where calls of pure functions return something else.
         self._stays = _COROUTINE not in f"{header} {module.attributes(header)}"
         self._accessed: dict[str, str | None] = {}
 
     def pure(self, instruction: Instruction) -> bool:
-        """Say whether an instruction's result follows from its operands alone, so that it may be shared."""
+        """Say whether the result of an instruction depends only on its operands, so that it may be shared."""
         if not instruction.result:
             return False
         if instruction.opcode != "call":
@@ -51,10 +51,10 @@ class Effects:
         return certain and self._stays and not _ASSEMBLY.match(instruction.rest)
 
     def repeats(self, instruction: Instruction) -> bool:
-        """Say whether a pure instruction or a load has the same result wherever its operands are the same.
+        """Say whether a pure instruction or a load always has the same result for the same operands.
 
-        Two `freeze` of one poison value may differ. So may two calls of a function whose code is here and may
-        freeze one, or two answers that depend on what LLVM knows there.
+        Two `freeze` of a poison value may differ. So may two calls of a function that the module defines,
+        since it may contain a `freeze`, and two intrinsics that depend on what LLVM knows at that point.
         """
         callee = instruction.callee
         if instruction.opcode == "call":
@@ -62,11 +62,11 @@ class Effects:
         return instruction.opcode != "freeze"
 
     def loads(self, instruction: Instruction) -> bool:
-        """Say whether an instruction reads memory, and does nothing else."""
+        """Say whether an instruction only reads memory."""
         return instruction.opcode == "load" and not instruction.rest.startswith(_UNORDERED)
 
     def writes(self, instruction: Instruction) -> bool:
-        """Say whether memory that loads read may be another after an instruction."""
+        """Say whether an instruction may change memory that loads read."""
         if instruction.opcode in ("load", "store"):
             return instruction.opcode == "store" or instruction.rest.startswith(_UNORDERED)
         if instruction.opcode != "call":
@@ -77,16 +77,16 @@ class Effects:
         return accesses is None or _may_write(accesses[1])
 
     def _attributes(self, call: Instruction) -> str:
-        """Return the attributes of a call and of what it calls, in words."""
+        """Return the attributes of a call and of its callee as text."""
         function = self._module.functions.get(call.callee)
         declared = function.header if function else self._module.declared.get(call.callee, "")
         return f"{self._module.attributes(call.rest)} {self._module.attributes(declared)}"
 
 
 def _may_write(accesses: str) -> bool:
-    """Say whether what stands in `memory(...)` lets a function write memory that loads read."""
-    for one in accesses.split(","):
-        place, _, access = one.strip().rpartition(": ")
+    """Say whether the accesses in `memory(...)` allow writes to memory that loads read."""
+    for part in accesses.split(","):
+        place, _, access = part.strip().rpartition(": ")
         if "write" in access and place != "inaccessiblemem":
             return True
     return False

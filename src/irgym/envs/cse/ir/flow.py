@@ -1,4 +1,4 @@
-"""The flow of control in a function: its order, dominators and loops."""
+"""Control flow of a function: order, dominators, loops."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -7,17 +7,17 @@ Edges = Sequence[Sequence[int]]
 
 
 class Flow:
-    """What follows from which block may follow which.
+    """The control-flow graph of a function.
 
-    Blocks that nothing leads to belong to no order.
+    Unreachable blocks are left out of the order and of the predecessors.
 
     Args:
-        successors: For each block, those that may follow it; the entry is block 0.
+        successors: Successors of each block; the entry is block 0.
 
     Attributes:
-        order: The blocks in reverse postorder, the entry first.
-        place: The place of each block in that order.
-        predecessors: For each block, those that it may follow and that something leads to.
+        order: The reachable blocks in reverse postorder, the entry first.
+        place: Index of each block in that order.
+        predecessors: Reachable predecessors of each block.
     """
 
     def __init__(self, successors: Edges) -> None:
@@ -32,7 +32,7 @@ class Flow:
 
     @cached_property
     def parents(self) -> dict[int, int]:
-        """The immediate dominator of each block, the entry its own.
+        """The immediate dominator of each block; the entry has itself.
 
         Cooper, Harvey, Kennedy: A Simple, Fast Dominance Algorithm, 2001.
         """
@@ -41,16 +41,16 @@ class Flow:
         while changed:
             changed = False
             for block in self.order[1:]:
-                known = [one for one in self.predecessors[block] if one in parents]
+                known = [predecessor for predecessor in self.predecessors[block] if predecessor in parents]
                 nearest = known[0]
-                for one in known[1:]:
-                    nearest = self._nearest(parents, nearest, one)
+                for predecessor in known[1:]:
+                    nearest = self._nearest(parents, nearest, predecessor)
                 changed = changed or parents.get(block) != nearest
                 parents[block] = nearest
         return parents
 
     def common(self, first: int, second: int) -> int:
-        """Return the last block through which every way to either of two blocks leads."""
+        """Return the nearest common dominator of two blocks."""
         return self._nearest(self.parents, first, second)
 
     def _nearest(self, parents: dict[int, int], first: int, second: int) -> int:
@@ -63,7 +63,7 @@ class Flow:
 
     @cached_property
     def _spans(self) -> dict[int, tuple[int, int]]:
-        """When a walk through the tree of dominators enters and leaves each block."""
+        """Entry and exit times of each block in a depth-first walk of the dominator tree."""
         children: dict[int, list[int]] = {block: [] for block in self.order}
         for block in self.order[1:]:
             children[self.parents[block]].append(block)
@@ -81,7 +81,7 @@ class Flow:
         return spans
 
     def dominates(self, first: int, second: int) -> bool:
-        """Say whether every way to a block leads through another, or is it."""
+        """Say whether block `first` dominates block `second`; each block dominates itself."""
         begin, end = self._spans[first]
         return begin <= self._spans[second][0] < end
 
@@ -99,21 +99,21 @@ class Flow:
         body = {header, latch}
         waiting = [latch] if latch != header else []
         while waiting:
-            for one in self.predecessors[waiting.pop()]:
-                if one not in body:
-                    body.add(one)
-                    waiting.append(one)
+            for predecessor in self.predecessors[waiting.pop()]:
+                if predecessor not in body:
+                    body.add(predecessor)
+                    waiting.append(predecessor)
         return body
 
     @cached_property
     def depths(self) -> dict[int, int]:
-        """In how many loops each block is."""
+        """Loop depth of each block."""
         return {block: sum(block in body for body in self.loops.values()) for block in self.order}
 
     def between(self, first: int, second: int) -> frozenset[int]:
-        """Return the blocks on ways from the end of a block to the beginning of another.
+        """Return the blocks on paths from the end of `first` to the beginning of `second`.
 
-        The ways do not lead through the first. The second is among them if it lies on a way back to itself.
+        The paths do not pass through `first` again. `second` is included if it lies on a cycle.
         """
         if (first, second) not in self._between:
             after = _reached(self.successors, self.successors[first], first)
@@ -123,14 +123,14 @@ class Flow:
 
 
 def _reached(edges: Edges, starts: Sequence[int], without: int) -> set[int]:
-    """Return the blocks that edges lead to from some, these included, but for one that is not entered."""
+    """Return the blocks reachable from `starts`, these included, without entering `without`."""
     found: set[int] = set()
     waiting = list(starts)
     while waiting:
-        one = waiting.pop()
-        if one not in found and one != without:
-            found.add(one)
-            waiting += edges[one]
+        block = waiting.pop()
+        if block not in found and block != without:
+            found.add(block)
+            waiting += edges[block]
     return found
 
 
@@ -140,10 +140,10 @@ def _reverse_postorder(successors: Edges) -> list[int]:
     waiting = [(0, iter(successors[0]))]
     while waiting:
         block, following = waiting[-1]
-        for one in following:
-            if one not in seen:
-                seen.add(one)
-                waiting.append((one, iter(successors[one])))
+        for successor in following:
+            if successor not in seen:
+                seen.add(successor)
+                waiting.append((successor, iter(successors[successor])))
                 break
         else:
             order.append(block)

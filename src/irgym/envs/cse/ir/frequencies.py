@@ -1,4 +1,4 @@
-"""How often blocks run, estimated from the flow of control alone."""
+"""Block frequencies, estimated from control flow alone."""
 
 from collections.abc import Sequence
 
@@ -7,26 +7,26 @@ import numpy as np
 from irgym.envs.cse.ir.flow import Flow
 
 STAYS = 7.0
-"""How much likelier a branch stays in a loop than leaves it: a loop runs eight times."""
+"""Weight of a branch that stays in a loop, relative to one that leaves it: loops run eight times."""
 
 COLD = 0.02
-"""How likely a branch leads to a block that never returns, beside one that does."""
+"""Weight of a branch to a block that never returns, relative to one that does."""
 
 LONGEST = 0.999
-"""Greatest probability of going round once more: a loop without an exit ends some time."""
+"""Greatest probability of another iteration, so that loops without an exit have finite frequencies."""
 
 LEAST = 1e-6
 """Least frequency."""
 
 
 def frequencies(flow: Flow, cold: Sequence[bool]) -> dict[int, float]:
-    """Return how often each block runs for one call.
+    """Return the executions of each block per call.
 
-    Branches are weighted as by Ball and Larus (Branch Prediction for Free, PLDI 1993): loops go on, and what
-    never returns is not reached. The frequencies then solve a linear system.
+    Branches are weighted in the manner of Ball and Larus (Branch Prediction for Free, PLDI 1993): loops
+    continue, and blocks that never return are unlikely. The frequencies then solve a linear system.
 
     Args:
-        flow: The flow of control.
+        flow: The control flow.
         cold: For each block, whether it never returns.
     """
     size = len(flow.order)
@@ -35,7 +35,7 @@ def frequencies(flow: Flow, cold: Sequence[bool]) -> dict[int, float]:
         found = list(zip(flow.successors[block], shares(flow, cold, block), strict=True))
         again = sum(share for following, share in found if flow.place[following] <= flow.place[block])
         for following, share in found:
-            # Of blocks that none leaves, the last one in this order has no other edges than these.
+            # In a set of blocks without an exit, the last block in this order has only such edges back.
             returns = flow.place[following] <= flow.place[block]
             kept = share * LONGEST / again if returns and again > LONGEST else share
             system[flow.place[following], flow.place[block]] -= kept
@@ -46,14 +46,14 @@ def frequencies(flow: Flow, cold: Sequence[bool]) -> dict[int, float]:
 
 
 def shares(flow: Flow, cold: Sequence[bool], block: int) -> list[float]:
-    """Return how likely each of the blocks that may follow a block does."""
+    """Return the branch probabilities of a block, one for each successor."""
     own = [body for body in flow.loops.values() if block in body]
     following = flow.successors[block]
-    leaves = [any(one not in body for body in own) for one in following]
+    leaves = [any(successor not in body for body in own) for successor in following]
     some_leave = any(leaves)
     weights = [
-        COLD if cold[one] else STAYS if some_leave and not left else 1.0
-        for one, left in zip(following, leaves, strict=True)
+        COLD if cold[successor] else STAYS if some_leave and not left else 1.0
+        for successor, left in zip(following, leaves, strict=True)
     ]
     whole = sum(weights)
     return [weight / whole for weight in weights]

@@ -1,4 +1,4 @@
-"""A function of LLVM's IR: its blocks, and the instructions in them."""
+"""A function of LLVM's IR: blocks of instructions."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -10,7 +10,7 @@ from irgym.envs.cse.ir.syntax import NAME, RECORD
 
 _LABEL = re.compile(rf"({NAME}):")
 _FURTHER = "   "
-"""What lines begin with that go on with an instruction."""
+"""Indentation of the lines that continue an instruction."""
 
 
 @dataclass(frozen=True)
@@ -18,10 +18,10 @@ class Block:
     """A basic block.
 
     Attributes:
-        name: Its name, without a sigil.
-        label: The line that names it, as LLVM prints it, less what is remarked there.
+        name: Name, without sigil.
+        label: The label as LLVM prints it, without the comment.
         instructions: In order, the terminator last.
-        records: Lines for debuggers, by the place of the instruction that they stand before.
+        records: Debug records by the index of the instruction that follows them.
     """
 
     name: str
@@ -35,8 +35,8 @@ class Function:
     """A function.
 
     Attributes:
-        name: Its name, sigil included.
-        header: The line that begins its definition.
+        name: Name, sigil included.
+        header: First line of the definition.
         blocks: In the order of the text, the entry first.
     """
 
@@ -46,7 +46,7 @@ class Function:
 
     @staticmethod
     def read(name: str, header: str, lines: Sequence[str]) -> "Function":
-        """Return the function of some lines between braces.
+        """Parse the lines between the braces of a definition.
 
         Raises:
             ValueError: A block has no name.
@@ -79,7 +79,7 @@ class Function:
 
     @cached_property
     def successors(self) -> tuple[tuple[int, ...], ...]:
-        """For each block, those that may follow it; each once."""
+        """Successors of each block, without repetition."""
         return tuple(
             tuple(self.numbers[name] for name in block.instructions[-1].targets) for block in self.blocks
         )
@@ -92,10 +92,7 @@ def _block(label: str, body: Sequence[Instruction], records: Mapping[int, tuple[
 
 
 def _whole(lines: Sequence[str]) -> Iterator[str]:
-    """Yield labels and instructions, those that are printed on several lines joined to one.
-
-    Remarks are left out.
-    """
+    """Yield labels and instructions, each joined to one line, without comments."""
     said = ""
     table = False
     for line in lines:

@@ -1,4 +1,4 @@
-"""Instructions of LLVM's IR, read from their text."""
+"""Instructions of LLVM's IR, parsed from text."""
 
 import re
 from dataclasses import dataclass
@@ -25,12 +25,12 @@ class Instruction:
     """An instruction.
 
     Attributes:
-        result: Name of its result, sigil included; empty where it has none.
-        opcode: The operation; `call` however it is marked.
-        flags: Those under which its result may be poison or round otherwise.
-        rest: What stands behind operation and flags, less attachments.
-        attached: Pairs of a kind of metadata and a node, as texts such as `!tbaa !5`.
-        text: All of it, as LLVM prints it.
+        result: Name of the result, sigil included; empty if there is none.
+        opcode: The operation; `call` for `tail call` and the like, too.
+        flags: Flags under which the result may be poison or rounded differently.
+        rest: Text after operation and flags, without attachments.
+        attached: Metadata attachments, as texts such as `!tbaa !5`.
+        text: The whole text, as LLVM prints it.
     """
 
     result: str
@@ -42,7 +42,7 @@ class Instruction:
 
     @staticmethod
     def read(text: str) -> "Instruction":
-        """Return the instruction of a text without white space around it."""
+        """Parse a line without surrounding white space."""
         match = _RESULT.match(text)
         result = match[1] if match else ""
         said = text[match.end() :] if match else text
@@ -55,41 +55,41 @@ class Instruction:
         return Instruction(result, opcode, flags, rest, attached, text)
 
     def written(self, flags: frozenset[str], attached: tuple[str, ...]) -> str:
-        """Return its text with other flags and attachments.
+        """Return the text with other flags and attachments.
 
         Raises:
-            ValueError: It is a call, which may be marked.
+            ValueError: It is a call: markers such as `tail` are not kept apart from the text.
         """
         if self.opcode == "call":
-            raise ValueError("what marks a call is not known any more")
+            raise ValueError("the markers of a call are not kept")
         head = " ".join([self.opcode, *sorted(flags), self.rest])
         return ", ".join([f"{self.result} = {head}", *attached])
 
     @cached_property
     def promised(self) -> tuple[str, ...]:
-        """What is attached, less its place in the source, which promises nothing."""
+        """Attachments without the debug location, which promises nothing."""
         return tuple(pair for pair in self.attached if not pair.startswith(PLACE))
 
     @cached_property
     def operands(self) -> tuple[str, ...]:
-        """Names of the local values, blocks and types in it, as often as they occur."""
+        """Names of the local values, blocks and types, as often as they occur."""
         return tuple(locals_in(self.rest))
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """Names of the blocks that follow, without sigils; each once."""
+        """Names of the successor blocks without sigils, each once."""
         if self.opcode not in TERMINATORS:
             return ()
         return tuple(dict.fromkeys(name[1:].strip('"') for name in _TARGET.findall(self.rest)))
 
     @cached_property
     def calls(self) -> bool:
-        """Whether it calls a function; LLVM makes instructions of its own ones."""
+        """Whether it calls a function; intrinsics become instructions and do not count."""
         return self.opcode in ("call", "invoke", "callbr") and not self.callee.startswith("@llvm.")
 
     @cached_property
     def callee(self) -> str:
-        """Name of the function that it calls, sigil included; empty where it calls none, or a pointer."""
+        """Name of the called function, sigil included; empty for indirect calls and other operations."""
         if self.opcode not in ("call", "invoke", "callbr"):
             return ""
         called = _CALLEE.search(self.rest)

@@ -1,4 +1,4 @@
-"""Globals, aliases and ifuncs in modules that hold few of the symbols that they were linked with."""
+"""Globals, aliases and ifuncs in modules with only a few of the original symbols."""
 
 import re
 
@@ -9,7 +9,7 @@ _INDIRECT = re.compile(rf"@{NAME} = (?:[\w()]+ )*?(?P<kind>alias|ifunc) (?P<rest
 
 
 def aliasee(line: str) -> str:
-    """Return the symbol behind an alias, sigil included; empty where a line defines no alias."""
+    """Return the symbol to which an alias refers, sigil included; empty if the line defines no alias."""
     found = _INDIRECT.match(line)
     if found is None or found["kind"] != "alias":
         return ""
@@ -17,16 +17,16 @@ def aliasee(line: str) -> str:
 
 
 def unlinked(line: str, name: str, whole: bool) -> str:
-    """Return the line that defines a symbol in a module with few others.
+    """Return the line that defines a symbol in a reduced module.
 
-    Comdats matter to linkers only, and may name what is not there. An alias of a function needs the
-    function's definition, so it is declared where functions are only declared. An ifunc is always declared:
-    to resolve it, code would have to run.
+    Comdats are removed: they matter only to linkers and may name missing symbols. An alias of a function
+    needs the function's definition, so it becomes a declaration where functions are only declared. An ifunc
+    always becomes a declaration, since resolving it would run code.
 
     Args:
-        line: The line that defines the symbol in its own module.
+        line: The line that defines the symbol in the original module.
         name: The symbol, sigil included.
-        whole: Whether functions are defined, instead of declared.
+        whole: Whether functions are defined rather than declared.
     """
     if not name.startswith("@"):
         return line

@@ -1,4 +1,4 @@
-"""Modules of LLVM's IR as text, and functions taken out of them with nothing but what they need."""
+"""Modules of LLVM's IR as text, and extraction of functions with only the symbols they need."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -21,12 +21,12 @@ LINKAGES = frozenset(
         *("extern_weak", "linkonce_odr", "weak_odr", "external"),
     )
 )
-"""How a definition may be linked."""
+"""Linkage types."""
 
 _SEEN = frozenset(("dso_local", "dso_preemptable", "hidden", "protected", "default"))
 
 LOCAL_LINKAGES = frozenset(("private", "internal"))
-"""Those under which nothing outside of a module sees it."""
+"""Linkage types of symbols that are invisible outside the module."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +34,8 @@ class FunctionText:
     """A function as LLVM prints it.
 
     Attributes:
-        name: Its name, sigil included.
-        header: The line that begins its definition.
+        name: Name, sigil included.
+        header: First line of the definition.
         lines: The lines between the braces.
     """
 
@@ -45,12 +45,12 @@ class FunctionText:
 
     @cached_property
     def definition(self) -> str:
-        """The function as it stands in its module."""
+        """The definition as it stands in the module."""
         return "\n".join([self.header, *self.lines, "}"])
 
     @cached_property
     def declaration(self) -> str:
-        """The function as other functions see it: what is declared instead of defined."""
+        """The matching declaration, for modules without the definition."""
         words = self.header.partition(f"{self.name}(")[0].split(" ")
         near = "dso_local " if LOCAL_LINKAGES & {*words} or "dso_local" in words else ""
         returned, parameters, behind = _in_parts(self.header, self.name)
@@ -63,11 +63,11 @@ class ModuleText:
     """A module as LLVM prints it.
 
     Attributes:
-        functions: Those that are defined, by name.
-        entries: Lines that define types, globals, attributes, metadata and comdats, by what they define.
-        declared: Lines that declare functions, by name.
-        target: Lines that name the target, and the module's own assembly.
-        labelled: Functions of which addresses of blocks are taken, as computed gotos do.
+        functions: Defined functions by name.
+        entries: Definitions of types, globals, attributes, metadata and comdats by name, each a line.
+        declared: Declarations of functions by name, each a line.
+        target: Lines that name the target, and module-level assembly.
+        labelled: Functions with address-taken blocks, as computed gotos have.
     """
 
     functions: Mapping[str, FunctionText]
@@ -78,12 +78,12 @@ class ModuleText:
 
     @staticmethod
     def read(text: str, debugging: bool = False) -> "ModuleText":
-        """Return the module of a text that LLVM printed.
+        """Parse a module that LLVM printed.
 
         Args:
             text: The text.
-            debugging: Whether to keep what is written for debuggers. It changes no code, but it pulls most of
-                its module's metadata into every copy of a function.
+            debugging: Whether to keep debug information. It changes no code, but every copy of a function
+                would drag in most of the module's metadata.
         """
         functions: dict[str, FunctionText] = {}
         entries: dict[str, str] = {}
@@ -108,29 +108,29 @@ class ModuleText:
         return ModuleText(functions, entries, declared, tuple(target), frozenset(_LABELLED.findall(text)))
 
     def attributes(self, text: str) -> str:
-        """Return the attributes of the groups that a text names, in words."""
+        """Return the attributes of the attribute groups that a text names, as text."""
         return " ".join(self.entries.get(group, "") for group in _GROUP.findall(text))
 
     def around(self, name: str, header: str, lines: Iterable[str], whole: bool = False) -> list[str]:
-        """Return what a function needs of its module: what these lines name, and what that names in turn.
+        """Return the lines of the module that a function needs, directly or through other lines.
 
         Args:
-            name: Its name, sigil included.
-            header: The line that begins its definition.
+            name: Name of the function, sigil included.
+            header: First line of its definition.
             lines: The lines between its braces.
-            whole: Whether other functions are defined, so that it can run, instead of declared.
+            whole: Whether other functions are defined, so that it can run, rather than declared.
         """
         found: dict[str, str] = {}
         waiting = _names_in("\n".join([header, *lines]))
         while waiting:
-            one = waiting.pop()
-            if one == name or one in found:
+            needed = waiting.pop()
+            if needed == name or needed in found:
                 continue
-            line = self._line_of(one, whole)
+            line = self._line_of(needed, whole)
             if line is not None:
-                found[one] = line
+                found[needed] = line
                 waiting += _names_in(line)
-        return [*self.target, *(found[one] for one in sorted(found))]
+        return [*self.target, *(found[needed] for needed in sorted(found))]
 
     def _line_of(self, name: str, whole: bool) -> str | None:
         if name in self.functions:
@@ -142,11 +142,12 @@ class ModuleText:
 
 
 def with_bodies(module: str, bodies: Mapping[str, Sequence[str]]) -> str:
-    """Return the text of a module in which some functions have other bodies.
+    """Return the text of a module with new bodies for some functions.
 
     Args:
         module: The text of the module, as LLVM printed it.
-        bodies: The new lines between the braces, by the line that begins the function's definition.
+        bodies: The new lines between the braces, by the first line of the function's
+            definition.
 
     Raises:
         ValueError: The module has no such line.
@@ -167,11 +168,11 @@ def with_bodies(module: str, bodies: Mapping[str, Sequence[str]]) -> str:
 
 
 def header_of_copy(name: str, header: str, copy: str) -> str:
-    """Return the line that begins the definition of a copy of a function; any module may see the copy.
+    """Return the first line of the definition of a function's copy, with external linkage.
 
     Args:
         name: Name of the function, sigil included.
-        header: The line that begins its definition.
+        header: First line of its definition.
         copy: Name of the copy, sigil included.
     """
     head = header.removeprefix("define ")
@@ -181,32 +182,36 @@ def header_of_copy(name: str, header: str, copy: str) -> str:
 
 
 def visible(header: str, name: str) -> str:
-    """Return the line that begins the definition of a function that any module may see."""
+    """Return the first line of a function's definition with external linkage."""
     return header_of_copy(name, header, name)
 
 
 def parts_of(line: str, name: str) -> tuple[str, list[str]]:
-    """Return what a function returns, and what it takes, each with its attributes.
+    """Return the result and the parameters of a function as texts, attributes included.
 
     Args:
-        line: The line that declares it or begins its definition.
-        name: Its name, sigil included.
+        line: The declaration, or the first line of the definition.
+        name: Name of the function, sigil included.
     """
     returned, parameters, _ = _in_parts(line, name)
     return returned, parameters
 
 
 def _in_parts(line: str, name: str) -> tuple[str, list[str], str]:
-    """Return what stands before a function's name, less linkage; its parameters; and what stands behind."""
+    """Return the result without linkage, the parameters, and the text after the parameters."""
     opening = line.index(f"{name}(") + len(name)
     closing = _closing(line, opening)
     words = line[: opening - len(name)].split()[1:]
     returned = " ".join(word for word in words if word not in LINKAGES and word not in _SEEN)
-    return returned, [one for one in listed(line[opening + 1 : closing]) if one], line[closing + 1 :]
+    return (
+        returned,
+        [parameter for parameter in listed(line[opening + 1 : closing]) if parameter],
+        line[closing + 1 :],
+    )
 
 
 def _copied(definition: str) -> str:
-    """Return a function's definition as it can stand in another module, and have code there."""
+    """Return a function's definition in a form that another module can hold and emit."""
     header, end, rest = definition.partition("\n")
     return _COMDAT.sub("", header).replace("define available_externally ", "define ") + end + rest
 
@@ -216,7 +221,7 @@ def _names_in(text: str) -> list[str]:
 
 
 def _name_of(line: str) -> str:
-    """Return the name of the function that a line defines or declares."""
+    """Return the name of the function in a definition or declaration."""
     found = _DEFINED.search(line)
     if found is None:
         raise ValueError(f"LLVM printed a function without a name: {line}")
@@ -224,7 +229,7 @@ def _name_of(line: str) -> str:
 
 
 def _closing(text: str, opening: int) -> int:
-    """Return the place of the bracket that closes one."""
+    """Return the place of the matching closing bracket."""
     depth = 0
     for place in range(opening, len(text)):
         depth += {"(": 1, ")": -1}.get(text[place], 0)
@@ -234,6 +239,6 @@ def _closing(text: str, opening: int) -> int:
 
 
 def _unnamed(parameter: str) -> str:
-    """Return a parameter's type and attributes without its name, which is the last word where it has one."""
+    """Return a parameter's type and attributes without its name, the last word if there is one."""
     head, _, last = parameter.rpartition(" ")
     return head if head and last.startswith("%") else parameter

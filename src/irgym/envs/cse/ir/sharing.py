@@ -1,4 +1,4 @@
-"""The text of a function in which some candidates are shared."""
+"""The text of a function under a choice of shared candidates."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
@@ -10,16 +10,16 @@ from irgym.envs.cse.ir.syntax import PLACE, locals_in, renamed
 
 
 class Sharing:
-    """Writes a function with any of its candidates shared.
+    """Writes a function under any choice.
 
-    What takes the place of an expression may be poison, or round otherwise, only where that expression may.
-    So it loses all flags and metadata that the other has not, and so does all that it is made of.
-    Lines that no choice changes are kept as they are.
+    A leader may be poison, or be rounded differently, only where the result it replaces may. So the leader
+    loses the flags and metadata that the replaced result does not have, and so do its operands, recursively.
+    Lines that no choice changes are kept unmodified.
 
     Args:
         function: The function.
         values: Its expressions.
-        candidates: What may be shared.
+        candidates: The candidates.
     """
 
     def __init__(self, function: Function, values: Values, candidates: Sequence[Candidate]) -> None:
@@ -44,7 +44,7 @@ class Sharing:
         self._lines.append(line)
 
     def lines(self, chosen: Iterable[int]) -> list[str]:
-        """Return the lines of the function with some candidates shared, by their places."""
+        """Return the lines of the function, given the places of the shared candidates."""
         lines = list(self._lines)
         names: dict[str, str] = {}
         for place in chosen:
@@ -54,16 +54,16 @@ class Sharing:
         for user in {line for name in names for line in self._users.get(name, ())}:
             line = lines[user]
             if line is not None:
-                lines[user] = renamed(line, lambda one: names.get(one, one))
+                lines[user] = renamed(line, lambda operand: names.get(operand, operand))
         for name in names:
             lines[self._line_of[name]] = None
         return [line for line in lines if line is not None]
 
     def _weakened(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the texts of results that must promise less than they do, before operands are renamed.
+        """Return the weakened texts of results that lose flags or metadata, before operands are renamed.
 
         Args:
-            names: The results that are dropped, each with the one that takes its place.
+            names: The replacement of each dropped result.
         """
         served: dict[str, list[str]] = {}
         seen: set[tuple[str, str]] = set()
@@ -85,14 +85,15 @@ class Sharing:
 
 
 def _promising(made: Mapping[str, Instruction], kept: str, others: Sequence[str]) -> str:
-    """Return the text of a result that promises no more than each of some others: what all of them have."""
-    own = made[kept]
-    if own.opcode == "call":  # equal calls promise the same
-        return own.text
-    flags = reduce(lambda found, name: found & made[name].flags, others, own.flags)
+    """Return the text of a result with only the flags and metadata that all results in `others` have."""
+    leader = made[kept]
+    if leader.opcode == "call":  # equal calls have equal flags and metadata
+        return leader.text
+    flags = reduce(lambda found, name: found & made[name].flags, others, leader.flags)
     attached = tuple(
         pair
-        for pair in own.attached
+        for pair in leader.attached
         if pair.startswith(PLACE) or all(pair in made[name].attached for name in others)
     )
-    return own.text if (flags, attached) == (own.flags, own.attached) else own.written(flags, attached)
+    unchanged = (flags, attached) == (leader.flags, leader.attached)
+    return leader.text if unchanged else leader.written(flags, attached)

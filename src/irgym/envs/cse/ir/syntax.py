@@ -4,22 +4,22 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 NAME = r'(?:"[^"]*"|[-\w.$]+)'
-"""A name behind its sigil. Quotes inside of quoted ones are written as numbers."""
+"""A name after its sigil. LLVM escapes quotes inside quoted names."""
 
 LOCAL = re.compile(rf'"[^"]*"|(?P<name>%{NAME})')
-"""Texts in quotes, which are skipped, or names of local values, blocks and types."""
+"""Quoted strings, to skip them, or names of local values, blocks and types."""
 
 GLOBAL = re.compile(rf'"[^"]*"|(?P<name>@{NAME})')
-"""Texts in quotes, or names of globals."""
+"""Quoted strings, to skip them, or names of globals."""
 
 ATTACHED = re.compile(r"(?:, ![-\w.$]+ !\d+)+$")
-"""What is attached to an instruction: pairs of a kind of metadata and a node."""
+"""Metadata attachments of an instruction: pairs of a kind and a node."""
 
 RECORD = "#dbg_"
-"""The beginning of lines that tell debuggers about variables."""
+"""Prefix of debug records, which describe variables."""
 
 PLACE = "!dbg "
-"""The beginning of the attachment that tells debuggers where an instruction comes from."""
+"""Prefix of the attachment that holds the debug location."""
 
 _LOCATION = re.compile(rf", {PLACE}!\d+")
 _SUBPROGRAM = re.compile(r" !dbg !\d+(?= )")
@@ -28,7 +28,7 @@ _DECLARED_WITH = re.compile(r"^declare (?:![-\w.$]+ !\d+ )+")
 _GROUPED = re.compile(r'["(\[{<]')
 
 FAST = ("nnan", "ninf", "nsz", "arcp", "contract", "afn", "reassoc")
-"""The flags that `fast` stands for."""
+"""The flags that `fast` abbreviates."""
 
 _ARITHMETIC = frozenset(FAST) | {"fast"}
 
@@ -44,7 +44,7 @@ FLAGS: Mapping[str, frozenset[str]] = {
     "icmp": frozenset({"samesign"}),
     "getelementptr": frozenset({"inbounds", "nusw", "nuw"}),
 }
-"""For each operation, the flags under which its result may be poison, or another rounding.
+"""For each operation, the flags under which its result may be poison or rounded differently.
 
 From the LLVM Language Reference Manual, release 22.
 """
@@ -53,12 +53,12 @@ _IMPLIED: Mapping[str, tuple[str, ...]] = {"fast": FAST, "inbounds": ("inbounds"
 
 
 def bare(name: str) -> str:
-    """Return the name of a function without its sigil and its quotes, as other tools write it."""
+    """Return the name of a function without sigil and quotes, as other tools write it."""
     return name.removeprefix("@").strip('"')
 
 
 def without_debugging(lines: Iterable[str]) -> Iterator[str]:
-    """Yield the lines of a module less what is written for debuggers, which no code depends on."""
+    """Yield the lines of a module without debug information, on which no code depends."""
     for line in lines:
         if line.lstrip().startswith(RECORD):
             continue
@@ -73,24 +73,24 @@ def without_debugging(lines: Iterable[str]) -> Iterator[str]:
 
 
 def locals_in(text: str) -> list[str]:
-    """Return the names of local values, blocks and types in a text, sigils included, each time they occur."""
+    """Return the names of local values, blocks and types in a text, sigils and repetitions included."""
     return [match["name"] for match in LOCAL.finditer(text) if match["name"]]
 
 
 def globals_in(text: str) -> list[str]:
-    """Return the names of globals in a text, sigils included, each time they occur."""
+    """Return the names of globals in a text, sigils and repetitions included."""
     return [match["name"] for match in GLOBAL.finditer(text) if match["name"]]
 
 
 def renamed(text: str, name_of: Callable[[str], str]) -> str:
-    """Return a text with other names of local values."""
+    """Return a text with its local values renamed."""
     return LOCAL.sub(lambda match: name_of(match["name"]) if match["name"] else match[0], text)
 
 
 def without_flags(opcode: str, text: str) -> tuple[frozenset[str], str]:
-    """Return the flags that what stands behind an operation begins with, and what stands behind them.
+    """Split the text after an operation into its flags and the rest.
 
-    Flags that stand for others are returned as those.
+    Flags that abbreviate others are expanded.
     """
     known = FLAGS.get(opcode, frozenset())
     found: set[str] = set()
@@ -103,19 +103,19 @@ def without_flags(opcode: str, text: str) -> tuple[frozenset[str], str]:
 
 
 def listed(text: str) -> list[str]:
-    """Return the parts of a text between commas, but for those in brackets or quotes."""
+    """Split a text at commas, except those in brackets or quotes."""
     if not _GROUPED.search(text):
         return [part.strip() for part in text.split(",")]
     return [part.strip() for part in _split(text, ",")]
 
 
 def spaced(text: str) -> list[str]:
-    """Return the words of a text between spaces, but for spaces in brackets or quotes."""
+    """Split a text at spaces, except those in brackets or quotes."""
     return [word for word in _split(text, " ") if word]
 
 
 def _split(text: str, separator: str) -> list[str]:
-    """Split a text at each separator that stands outside brackets and quotes."""
+    """Split a text at each separator outside brackets and quotes."""
     parts: list[str] = []
     depth = begin = 0
     quoted = False

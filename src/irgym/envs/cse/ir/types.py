@@ -1,4 +1,4 @@
-"""The types of results, and the classes of registers that hold them."""
+"""Types of results, and register classes."""
 
 from typing import Literal
 
@@ -6,7 +6,7 @@ from irgym.envs.cse.ir.instruction import Instruction
 from irgym.envs.cse.ir.syntax import listed
 
 Register = Literal["integer", "float", "vector", "none"]
-"""What holds a value: an integer's register, a floating-point number's, a vector's, or several or none."""
+"""Register class of a value; `none` for values in several registers or none."""
 
 _FLOATS = ("half", "bfloat", "float", "double", "x86_fp80", "fp128", "ppc_fp128")
 CASTS = frozenset(
@@ -19,7 +19,7 @@ CASTS = frozenset(
 
 
 def type_of(instruction: Instruction) -> str:
-    """Return the type of an instruction's result as text; empty where it has none, or it is not told."""
+    """Return the type of an instruction's result as text; empty if there is none or the text does not say."""
     rest = instruction.rest
     match instruction.opcode:
         case _ if not instruction.result:
@@ -38,14 +38,14 @@ def type_of(instruction: Instruction) -> str:
             return "i64"
         case "call" | "invoke" | "callbr":
             return _returned(rest)
-        case one if one in CASTS:
+        case opcode if opcode in CASTS:
             return rest.rpartition(" to ")[2]
         case _:
             return first_type(rest)
 
 
 def register_of(kind: str) -> Register:
-    """Return what holds values of a type."""
+    """Return the register class of a type."""
     if kind.startswith(_FLOATS):
         return "float"
     if kind.startswith("<"):
@@ -56,7 +56,7 @@ def register_of(kind: str) -> Register:
 
 
 def bits_of(kind: str) -> int:
-    """Return how many bits a value of a type has, about: of vectors and unknown types 128."""
+    """Return the approximate width of a type in bits: 128 for vectors and unknown types."""
     if kind[:1] == "i" and kind[1:].isdigit():
         return int(kind[1:])
     return {"ptr": 64, "half": 16, "bfloat": 16, "float": 32, "double": 64}.get(kind, 128)
@@ -87,7 +87,7 @@ def last_type(text: str) -> str:
 
 
 def _returned(call: str) -> str:
-    """Return the type that a call returns; what stands before it are attributes and conventions."""
+    """Return the type of a call's result, which attributes and calling conventions precede."""
     head = call.partition("(")[0]
     words = head.replace(",", " ").split(" ")
     return next((word for word in words if register_of(word) != "none"), "<" if "<" in head else "")

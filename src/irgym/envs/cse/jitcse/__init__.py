@@ -1,1 +1,1 @@
-"""The JIT CSE gymnasium's own environment, `irgym/JitCse-v0`, on LLVM or on the .NET JIT."""
+"""The environment of the JIT CSE gymnasium, `irgym/JitCse-v0`, on LLVM or on the .NET JIT."""

@@ -1,8 +1,8 @@
 """The JIT CSE gymnasium's environment (leculver/jitml; dotnet/runtime pull request 101856).
 
-Its spaces, rewards, penalties, ends of episodes and `info` are the original's, so that scripts written for it
-run. What was wrong in it is not: methods are drawn by the environment's own random numbers, values of other
-types have no type, and the bounds of the observation hold.
+Spaces, rewards, penalties, ends of episodes and `info` are those of the original, so that its scripts run.
+Three defects are fixed: methods are drawn with the environment's random generator, values of other types have
+no type, and observations are within their bounds.
 """
 
 import math
@@ -19,22 +19,22 @@ from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed
 from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
 
 MIN_CSE, MAX_CSE = 3, 16
-"""Methods have so many candidates."""
+"""Least and greatest number of candidates of a method."""
 
 REWARD_SCALE = 5.0
 INVALID_ACTION_PENALTY = -0.05
 INVALID_ACTION_LIMIT = 20
 
 FAILURES = 512
-"""Methods in a row that cannot be compiled, after which an episode cannot begin."""
+"""Consecutive methods that fail to compile before `reset` gives up."""
 
 
 class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
-    """Choose the common subexpressions of a method that are shared, one after the other.
+    """Choose the common subexpressions to share in a method, one by one.
 
-    Action `n` shares candidate `n`, the last one stops: it applies only after something was shared. An action
-    that does not apply costs `INVALID_ACTION_PENALTY`; after `INVALID_ACTION_LIMIT` of them the episode is
-    cut off. The reward is the part of the score that an action saves, times `REWARD_SCALE`.
+    Action `n` shares candidate `n`. The last action stops; it is valid only once something is shared. An
+    invalid action costs `INVALID_ACTION_PENALTY`; after `INVALID_ACTION_LIMIT` invalid actions the episode is
+    truncated. The reward is the relative reduction of the score by an action, times `REWARD_SCALE`.
 
     `info` holds `method_index`, `heuristic_method`, `no_cse_method`, `previous`, `current` (see
     `CompiledMethod`), `action`, `action_is_valid`, `invalid_actions`, `total_reward`, and at the end of an
@@ -43,9 +43,9 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     Args:
         methods: Names of the methods to draw from: URIs of `cse`, or numbers in a collection. By default the
             functions of `cse`'s data set `kernels`, training split.
-        compiler: Returns what compiles them; by default LLVM.
-        target: What code LLVM makes, by default that of `cse`.
-        stop_at_once: Whether to stop applies before anything was shared, too.
+        compiler: Returns the compiler of the methods; by default LLVM.
+        target: Target of LLVM, by default that of `cse`.
+        stop_at_once: Whether stopping is valid before anything is shared.
 
     Raises:
         IrgymError: There are no methods.
@@ -78,7 +78,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
 
     @property
     def compiler(self) -> Compiler:
-        """What compiles the methods, begun on first use."""
+        """The compiler, started on first use."""
         if self._compiler is None:
             self._compiler = self._make()
         return self._compiler
@@ -89,10 +89,10 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         """Begin an episode on a method drawn at random, or on `options["method"]`.
 
         Raises:
-            IrgymError: None of the methods that were drawn can be compiled with 3 to 16 candidates.
+            IrgymError: None of the drawn methods compiles with 3 to 16 candidates.
         """
         super().reset(seed=seed)
-        self.last_info = None  # where no method can be begun, the episode before is over all the same
+        self.last_info = None  # even if no method compiles, the previous episode is over
         named = (options or {}).get("method")
         for _ in range(1 if named is not None else FAILURES):
             if not self.methods:
@@ -156,21 +156,21 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         return observation, reward, terminated, truncated, info
 
     def get_rewards(self, previous: CompiledMethod, current: CompiledMethod) -> float:
-        """Return the reward of what led from one state of a method to another."""
+        """Return the reward of a step from one state of a method to another."""
         return REWARD_SCALE * (previous.perf_score - current.perf_score) / previous.perf_score
 
     def get_observation(self, method: CompiledMethod) -> NDArray[np.float32]:
-        """Return what is seen of a method, shape [MAX_CSE, len(COLUMNS)]; rows without a candidate are 0."""
+        """Return the observation of a method, shape [MAX_CSE, len(COLUMNS)]; unused rows are 0."""
         rows = np.zeros((MAX_CSE, len(COLUMNS)), dtype=np.float32)
         for place, candidate in enumerate(method.cse_candidates[:MAX_CSE]):
             rows[place] = candidate.row
         return rows
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return which actions apply, shape [MAX_CSE + 1], as sb3-contrib's maskable learners ask for.
+        """Return the mask of valid actions, shape [MAX_CSE + 1], for the maskable learners of sb3-contrib.
 
-        Where none does, as after an episode's end, stop is shown as one that does: vector environments ask
-        for an action there, before they reset.
+        If no action is valid, as after the end of an episode, the mask allows stopping: vector environments
+        ask for an action before they reset.
         """
         if self.last_info is None:
             raise IrgymError("no episode has begun: call reset before action_masks")
@@ -185,7 +185,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         return action < len(method.cse_candidates) and method.cse_candidates[action].can_apply
 
     def _compiled(self, index: str, chosen: Sequence[int] | None) -> CompiledMethod | None:
-        """Return a method, or None where it cannot be compiled; then it is drawn no more."""
+        """Return a compiled method, or None if it fails to compile; then it is not drawn again."""
         try:
             method = self.compiler.compile(index, chosen)
         except CompileFailed:
@@ -197,10 +197,10 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         return method
 
     def _drop(self, index: str) -> None:
-        self.methods = [one for one in self.methods if one != index]
+        self.methods = [method for method in self.methods if method != index]
 
     def render(self) -> None:
-        """Print the method, its scores and what was chosen."""
+        """Print the method, its scores and the choice."""
         if self.last_info is not None:
             info = self.last_info
             print(
@@ -210,7 +210,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
             )
 
     def close(self) -> None:
-        """End the processes that compile."""
+        """End the compiler's processes."""
         if self._compiler is not None:
             self._compiler.close()
             self._compiler = None

@@ -1,4 +1,4 @@
-"""Methods as the JIT CSE gymnasium knows them: a score, and what is told of each candidate."""
+"""Methods in the JIT CSE gymnasium: a score, and features of each candidate."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,31 +7,31 @@ from typing import Protocol
 from irgym.base.errors import IrgymError
 
 TYPES = ("int", "long", "float", "double", "struct", "simd")
-"""Types of values by their numbers, from 1 on; 0 and those beyond are others."""
+"""Types of values, numbered from 1; other numbers stand for other types."""
 
 NUMBERS = (
     *("cost_ex", "cost_sz", "use_count", "def_count", "use_wt_cnt", "def_wt_cnt"),
     *("distinct_locals", "local_occurrences", "enreg_count"),
 )
-"""What is told of a candidate in numbers."""
+"""Numeric features of a candidate."""
 
 SIGNS = ("can_apply", "live_across_call", "const", "shared_const", "make_cse", "has_call", "containable")
-"""What is true of a candidate or not."""
+"""Boolean features of a candidate."""
 
 COLUMNS = (*(f"type_{name}" for name in TYPES), *SIGNS, *NUMBERS)
 """The columns of an observation."""
 
 
 class CompileFailed(IrgymError):
-    """A method cannot be compiled, or not with such choices."""
+    """A method does not compile, or not with this choice."""
 
 
 @dataclass(frozen=True)
 class CseCandidate:
-    """A candidate, as it is after some choices.
+    """A candidate after some choices.
 
     Attributes:
-        index: Its place.
+        index: Its place among the candidates.
         type: Number of its type; see `TYPES`.
         signs: `SIGNS` by name.
         numbers: `NUMBERS` by name.
@@ -44,12 +44,12 @@ class CseCandidate:
 
     @property
     def can_apply(self) -> bool:
-        """Whether it may be shared: it is none yet."""
+        """Whether it may still be shared."""
         return self.signs["can_apply"]
 
     @property
     def row(self) -> list[float]:
-        """Its row of an observation; see `COLUMNS`."""
+        """Its row in an observation; see `COLUMNS`."""
         kinds = [float(place == self.type) for place in range(1, len(TYPES) + 1)]
         return [
             *kinds,
@@ -63,11 +63,11 @@ class CompiledMethod:
     """A method after some choices.
 
     Attributes:
-        index: What the method is called by.
-        name: Its name.
-        perf_score: Its score: less is better.
-        cse_candidates: Its candidates.
-        cses_chosen: The candidates that are shared, in the order of the choices.
+        index: Identifier of the method.
+        name: Name of the method.
+        perf_score: Score; lower is better.
+        cse_candidates: The candidates.
+        cses_chosen: The shared candidates, in the order of the choices.
     """
 
     index: str
@@ -78,21 +78,20 @@ class CompiledMethod:
 
 
 class Compiler(Protocol):
-    """What compiles methods with choices."""
+    """A compiler of methods under a choice."""
 
     def compile(self, index: str, chosen: Sequence[int] | None) -> CompiledMethod:
         """Compile a method.
 
         Args:
-            index: What the method is called by.
-            chosen: The candidates that are to be shared; None for what the compiler's own test of costs lets
-                pass.
+            index: Identifier of the method.
+            chosen: The candidates to share; None for the choice of the compiler's cost test.
 
         Raises:
-            CompileFailed: It cannot be compiled so.
+            CompileFailed: It does not compile with this choice.
         """
         ...
 
     def close(self) -> None:
-        """End the processes that it runs."""
+        """End the compiler's processes."""
         ...

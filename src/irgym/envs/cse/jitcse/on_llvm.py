@@ -13,21 +13,21 @@ from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import COST_TEST, CseTask
 
 _TYPES = {"i64": 2, "ptr": 2, "float": 3, "double": 4}
-"""Numbers of types by their names, but for other whole numbers, and vectors."""
+"""Type numbers by LLVM type, except those of other integers and of vectors."""
 
 _INT, _SIMD = 1, 6
 
 _BYTES = {"load": 4, "call": 5, "getelementptr": 4}
-"""Bytes of x86's code for operations, roughly; 3 for others."""
+"""Approximate size of x86 code in bytes by operation; 3 for others."""
 
 
 class LlvmCompiler:
     """Compiles functions by their URIs.
 
-    What the .NET JIT tells of a candidate and LLVM's IR does not is 0: `const`, `shared_const`, `make_cse`.
+    Features of the .NET JIT without a counterpart in LLVM's IR are 0: `const`, `shared_const`, `make_cse`.
 
     Args:
-        target: What code is made for; by default that of `cse`.
+        target: Name of the target; by default that of `cse`.
     """
 
     def __init__(self, target: str | None = None) -> None:
@@ -54,7 +54,7 @@ class LlvmCompiler:
         )
 
     def close(self) -> None:
-        """End the process that makes code."""
+        """End the compiling process."""
         if self._bench is not None:
             self._bench.close()
             self._bench = None
@@ -66,22 +66,22 @@ class LlvmCompiler:
 
 
 def _candidate(task: CseTask, place: int, chosen: Sequence[int]) -> CseCandidate:
-    facts, one = task.surroundings.facts[place], task.analysed.candidates[place]
-    made = task.analysed.values.made[one.leaders[0]]
+    facts, candidate = task.surroundings.facts[place], task.analysed.candidates[place]
+    made = task.analysed.values.made[candidate.leaders[0]]
     signs = {
         "can_apply": place not in chosen,
         "live_across_call": facts.across_calls,
         "const": False,
         "shared_const": False,
         "make_cse": False,
-        "has_call": one.opcode == "call",
+        "has_call": candidate.opcode == "call",
         "containable": facts.folded == 1.0,
     }
     numbers = {
         "cost_ex": facts.cost,
-        "cost_sz": float(_BYTES.get(one.opcode, 3)),
-        "use_count": float(len(one.replaced)),
-        "def_count": float(len(one.leaders)),
+        "cost_sz": float(_BYTES.get(candidate.opcode, 3)),
+        "use_count": float(len(candidate.replaced)),
+        "def_count": float(len(candidate.leaders)),
         "use_wt_cnt": facts.saved,
         "def_wt_cnt": facts.made,
         "distinct_locals": float(len(set(made.operands))),
@@ -92,5 +92,5 @@ def _candidate(task: CseTask, place: int, chosen: Sequence[int]) -> CseCandidate
 
 
 def _type(kind: str, register: Register) -> int:
-    """Return the number of a type; 0 for one that the .NET JIT has not."""
+    """Return the number of a type; 0 for types that the .NET JIT does not have."""
     return _TYPES.get(kind, {"integer": _INT, "vector": _SIMD}.get(register, 0))

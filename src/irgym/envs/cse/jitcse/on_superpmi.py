@@ -7,14 +7,14 @@ from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, Compil
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi
 
 _ENREGISTERED = {1: "int", 2: "int", 3: "float", 4: "float", 6: "simd"}
-"""What the JIT counts registers of, by the number of a type."""
+"""Register class under which the JIT counts a type, by type number."""
 
 
 class JitCompiler:
     """Compiles methods by their numbers in a collection.
 
     Args:
-        collection: The methods, and the JIT.
+        collection: The methods and the JIT.
     """
 
     def __init__(self, collection: Collection) -> None:
@@ -36,12 +36,12 @@ class JitCompiler:
 
 
 def candidate_of(place: int, told: Mapping[str, int], shared: Sequence[int]) -> CseCandidate:
-    """Return a candidate as the gymnasium knows it.
+    """Return a candidate in the form of the gymnasium.
 
     Args:
-        place: Its number, from 0 on.
-        told: What the JIT tells of it.
-        shared: The numbers of those that are shared.
+        place: Its number, from 0.
+        told: Its features as the JIT printed them.
+        shared: Numbers of the shared candidates.
     """
     signs = {name: bool(told.get(name, 0)) for name in SIGNS}
     signs["can_apply"] = bool(told["viable"]) and place not in shared

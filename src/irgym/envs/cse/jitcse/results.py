@@ -1,4 +1,4 @@
-"""How episodes end, under the keys by which the JIT CSE gymnasium shows it in TensorBoard."""
+"""Results of episodes, under the TensorBoard keys of the JIT CSE gymnasium."""
 
 from collections.abc import Mapping
 from importlib import import_module
@@ -9,17 +9,17 @@ import numpy as np
 from irgym.base.errors import BackendError
 
 KEYS = ("vs_heuristic", "vs_no_cse", "better_than_heuristic", "num_cse", "invalid_choices")
-"""The keys, behind `results/`."""
+"""The keys, without the prefix `results/`."""
 
 
 class Results:
-    """Finished episodes since the last look at them."""
+    """Episodes that finished since the last call of `take`."""
 
     def __init__(self) -> None:
         self._rows: list[tuple[float, ...]] = []
 
     def add(self, info: Mapping[str, Any]) -> None:
-        """Take a step's `info`; that of an episode's last step counts."""
+        """Add the `info` of a step; only the last step of an episode counts."""
         if "final_score" not in info:
             return
         final, heuristic, none = info["final_score"], info["heuristic_score"], info["no_cse_score"]
@@ -28,17 +28,17 @@ class Results:
         self._rows.append((1 - final / heuristic, 1 - final / none, better, chosen, info["invalid_actions"]))
 
     def take(self) -> dict[str, float]:
-        """Return means over the episodes by key, and forget them; empty where none has finished.
+        """Return means over the episodes by key, and forget the episodes; empty if none has finished.
 
-        `vs_heuristic` and `vs_no_cse` are shares by which the score is less than the heuristic's, and than
-        the one with nothing shared; `better_than_heuristic` is a share of episodes.
+        `vs_heuristic` and `vs_no_cse` are relative reductions of the score against the heuristic and against
+        sharing nothing; `better_than_heuristic` is a share of episodes.
         """
         rows, self._rows = self._rows, []
         return dict(zip(KEYS, np.mean(rows, axis=0).tolist(), strict=True)) if rows else {}
 
 
 def results_callback() -> Any:
-    """Return a callback of Stable-Baselines3 that records these after each rollout.
+    """Return a Stable-Baselines3 callback that records the results after each rollout.
 
     Raises:
         BackendError: Stable-Baselines3 is not installed.

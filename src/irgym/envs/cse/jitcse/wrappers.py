@@ -1,4 +1,4 @@
-"""The JIT CSE gymnasium's wrappers: a reward for the best choice, and observations of one scale."""
+"""Wrappers of the JIT CSE gymnasium: a bonus for the best action, and normalised observations."""
 
 import math
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ SUBOPTIMAL_PENALTY = -0.01
 NEUTRAL_PENALTY = -0.005
 
 UNUSED = ("shared_const", "type_struct")
-"""Columns that the original's observations do not need."""
+"""Columns that the original leaves out."""
 
 _LEAST = {"cost_ex": 1.0, "cost_sz": 1.0}
 _GREATEST = {"cost_ex": 80.0, "cost_sz": 54.0, "use_count": 567.0, "def_count": 189.0}
@@ -25,14 +25,14 @@ _REST = {"distinct_locals": 5.0, "local_occurrences": 6.0, "enreg_count": 734.0}
 
 
 class OptimalCseWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
-    """Adds `OPTIMAL_BONUS` where an action gains as much as the best one would have.
+    """Adds `OPTIMAL_BONUS` to the reward of an action that gains as much as the best action.
 
-    An action that changes nothing gets `NEUTRAL_PENALTY`, and an end where another action would have gained
-    `SUBOPTIMAL_PENALTY`. To know the best, all actions are tried.
+    An action without effect on the score gets `NEUTRAL_PENALTY`; stopping while another action would gain
+    gets `SUBOPTIMAL_PENALTY`. All actions are tried in order to know the best.
     """
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Step, and change the reward."""
+        """Step, and adjust the reward."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if not truncated and info["action_is_valid"]:
             reward = float(reward) + self._more(info)
@@ -52,13 +52,13 @@ class OptimalCseWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
         return 0.0
 
     def _best(self, index: str, method: CompiledMethod, but: int | None) -> float:
-        """Return the least score that sharing one more candidate comes to, but for one."""
+        """Return the least score with one more candidate shared, candidate `but` aside."""
         compiler = cast(JitCseEnv, self.env.unwrapped).compiler
         best = math.inf
-        for one in method.cse_candidates:
-            if one.can_apply and one.index != but:
+        for candidate in method.cse_candidates:
+            if candidate.can_apply and candidate.index != but:
                 try:
-                    tried = compiler.compile(index, [*method.cses_chosen, one.index])
+                    tried = compiler.compile(index, [*method.cses_chosen, candidate.index])
                 except CompileFailed:
                     continue
                 best = min(best, tried.perf_score)
@@ -66,9 +66,9 @@ class OptimalCseWrapper(gymnasium.Wrapper[Any, Any, Any, Any]):
 
 
 class NormalizeFeaturesWrapper(gymnasium.ObservationWrapper[Any, Any, Any]):
-    """Brings observations into [0, 1], by the ranges of the original's training methods.
+    """Scales observations to [0, 1] by the ranges of the original's training methods.
 
-    Weighted counts are seen by their logarithms. What is out of range is cut off.
+    Weighted counts are scaled by their logarithms. Values out of range are clipped.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
@@ -81,7 +81,7 @@ class NormalizeFeaturesWrapper(gymnasium.ObservationWrapper[Any, Any, Any]):
         self._logarithmic = np.array([name in _LOGARITHMIC for name in COLUMNS])
 
     def observation(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return an observation of one scale; rows without a candidate stay 0."""
+        """Return a scaled observation; rows without a candidate stay 0."""
         seen = np.where(self._logarithmic, np.log1p(observation), observation)
         return np.clip((seen - self._least) / self._range, 0.0, 1.0).astype(np.float32)
 
@@ -102,7 +102,7 @@ class RemoveFeaturesWrapper(gymnasium.ObservationWrapper[Any, Any, Any]):
         self.observation_space = gymnasium.spaces.Box(low, high, dtype=np.float32)
 
     def observation(self, observation: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return an observation without them."""
+        """Return an observation without the columns."""
         return observation[:, self._kept]
 
 

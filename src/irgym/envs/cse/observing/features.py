@@ -1,4 +1,4 @@
-"""What policies see of a function and of its candidates, as numbers."""
+"""Features of a function and of its candidates, as policies observe them."""
 
 import math
 from collections.abc import Sequence
@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.target import NUMBERS, Target
-from irgym.envs.cse.estimates.estimator import ESTIMATED, Estimate, Estimator
-from irgym.envs.cse.heuristics import REGISTERS, passes
+from irgym.envs.cse.estimates.cost_test import REGISTERS, passes
+from irgym.envs.cse.estimates.estimate import ESTIMATED, Estimate
+from irgym.envs.cse.estimates.estimator import Estimator
+from irgym.envs.cse.estimates.facts import Facts, Surroundings
+from irgym.envs.cse.estimates.liveness import CLASSES
+from irgym.envs.cse.estimates.uses import USES
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.candidates import Candidate
-from irgym.envs.cse.ir.facts import Facts, Surroundings
-from irgym.envs.cse.ir.liveness import CLASSES
-from irgym.envs.cse.ir.uses import USES
 
 OPERATIONS = (
     ("load",),
@@ -29,42 +30,43 @@ OPERATIONS = (
     ("fdiv", "frem", "call"),
     ("sitofp", "uitofp", "fptosi", "fptoui", "fpext", "fptrunc"),
 )
-"""Kinds of operations; one more are all others."""
+"""Kinds of operations; one further kind covers all others."""
 
 NUMBERED = 26 + len(USES)
-"""Numbers of a candidate beside its kind and its register's class."""
+"""Number of a candidate's features besides its kind and its register class."""
 
 STATIC = len(OPERATIONS) + 1 + len(CLASSES) + NUMBERED + 2 * (ESTIMATED + 1)
-"""Numbers of a candidate that no choice changes."""
+"""Number of a candidate's features that do not depend on the choice."""
 
 CANDIDATE = STATIC + 4
-"""Numbers of a candidate: these, and how much of what it holds, or is in, or overlaps with, is shared."""
+"""Number of a candidate's features: `STATIC`, and how many of its operands, users and overlapping candidates
+are shared."""
 
 FUNCTION = 8 + 2 * len(CLASSES) + NUMBERS + 2 * ESTIMATED
-"""Numbers of a function: sizes, registers that are needed, registers that there are, the target's, and what
-sharing nothing and sharing all is estimated to come to."""
+"""Number of a function's features: sizes, register pressure, registers, the target's features, and the
+estimates of sharing nothing and sharing all."""
 
 _KINDS = {opcode: place for place, opcodes in enumerate(OPERATIONS) for opcode in opcodes}
 
 
 def scaled(number: float) -> float:
-    """Return a count as policies see it: its logarithm, mostly below 1."""
+    """Return the scaled logarithm of a count, mostly below 1."""
     return math.log2(1.0 + number) / 8
 
 
 def signed(number: float) -> float:
-    """Return a difference as policies see it: its logarithm, with its sign."""
+    """Return the logarithm of a difference's magnitude, with its sign."""
     return math.copysign(math.log1p(abs(number)), number)
 
 
 class Features:
-    """What is seen of a function.
+    """Features of a function.
 
     Args:
         analysed: The function.
-        surroundings: The same, seen from its candidates.
+        surroundings: Facts about its candidates.
         estimator: Estimates its choices.
-        target: What code is made for.
+        target: The target.
     """
 
     def __init__(
@@ -77,7 +79,7 @@ class Features:
 
     @cached_property
     def function(self) -> NDArray[np.float32]:
-        """What is seen of the whole, shape [FUNCTION]."""
+        """Features of the function, shape [FUNCTION]."""
         analysed, around = self._analysed, self._surroundings
         blocks = [analysed.function.blocks[place] for place in analysed.flow.order]
         registers = REGISTERS[self._target.name]
@@ -89,7 +91,7 @@ class Features:
             len(analysed.flow.loops),
             max(analysed.flow.depths.values()),
             sum(around.calls.values()),
-            sum(1 for one in around.facts if one.across_calls),
+            sum(1 for facts in around.facts if facts.across_calls),
         )
         needed = [around.pressure[kind] / max(registers[kind][1], 1) / 4 for kind in CLASSES]
         there = [registers[kind][1] / 32 for kind in CLASSES]
@@ -101,11 +103,11 @@ class Features:
 
     @cached_property
     def candidates(self) -> NDArray[np.float32]:
-        """What is seen of each candidate whatever is shared, shape [N, STATIC]."""
+        """Features of each candidate that do not depend on the choice, shape [N, STATIC]."""
         facts = self._surroundings.facts
         rows = [
-            [*self._row(one, facts[place]), *self._estimated_gain(place)]
-            for place, one in enumerate(self._analysed.candidates)
+            [*self._row(candidate, facts[place]), *self._estimated_gain(place)]
+            for place, candidate in enumerate(self._analysed.candidates)
         ]
         return np.array(rows, dtype=np.float32).reshape(-1, STATIC)
 
@@ -149,7 +151,7 @@ class Features:
         ]
 
     def _estimated_gain(self, place: int) -> list[float]:
-        """Return what sharing a candidate is estimated to save, as the first one and as the last one."""
+        """Return the estimated savings of a candidate when it is shared first, and when it is shared last."""
         (nothing, alone), (all_shared, without) = self._estimates
         first = nothing.numbers - alone[place].numbers
         last = without[place].numbers - all_shared.numbers
@@ -159,34 +161,34 @@ class Features:
 
     @cached_property
     def _estimates(self) -> tuple[tuple[Estimate, list[Estimate]], tuple[Estimate, list[Estimate]]]:
-        """Estimates of sharing nothing, and each candidate; and of sharing all, and all but each."""
+        """Estimates of sharing nothing and each single candidate; then of sharing all and all but each."""
         every = range(len(self._analysed.candidates))
         return self._estimator.around(()), self._estimator.around(every)
 
     @cached_property
     def _gains(self) -> float:
-        return sum(one.cost * one.saved for one in self._surroundings.facts) or 1.0
+        return sum(facts.cost * facts.saved for facts in self._surroundings.facts) or 1.0
 
     @cached_property
     def overlaps(self) -> NDArray[np.float32]:
-        """What share of the blocks that one's value is live in another's is live in too, shape [N, N]."""
-        kept = [one.kept for one in self._surroundings.facts]
+        """Share of the first candidate's blocks in which the second is live too, shape [N, N]."""
+        kept = [facts.kept for facts in self._surroundings.facts]
         found = np.zeros((len(kept), len(kept)), dtype=np.float32)
-        for first, own in enumerate(kept):
+        for first, blocks in enumerate(kept):
             for second, other in enumerate(kept):
                 if first != second:
-                    found[first, second] = len(own & other) / len(own)
+                    found[first, second] = len(blocks & other) / len(blocks)
         return found
 
     @cached_property
     def holds(self) -> NDArray[np.float32]:
-        """Which candidates hold which: 1 where the second is an operand of the first, shape [N, N]."""
-        return _matrix([one.holds for one in self._surroundings.facts])
+        """1 where the second candidate is an operand of the first, shape [N, N]."""
+        return _matrix([facts.holds for facts in self._surroundings.facts])
 
     @cached_property
     def alike(self) -> NDArray[np.float32]:
-        """Which candidates need registers of one class, shape [N, N]."""
-        kinds = np.array([one.register for one in self._surroundings.facts])
+        """1 where two candidates need the same register class, shape [N, N]."""
+        kinds = np.array([facts.register for facts in self._surroundings.facts])
         return (kinds[:, None] == kinds[None, :]).astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""What policies see of a choice, and what Gymnasium shows."""
+"""Observations of a state, for policies and for Gymnasium."""
 
 from typing import Any
 
@@ -12,11 +12,11 @@ from irgym.envs.cse.observing.features import CANDIDATE, FUNCTION, STATIC
 from irgym.envs.cse.state import CseState
 
 STATE = FUNCTION + 2
-"""Numbers of a state: the function's, the share of candidates that is shared, and of what could be saved."""
+"""Number of a state's features: the function's, and the shares of candidates and of savings so far."""
 
 
 def candidates_of(task: Any, state: CseState) -> CandidateObservation:
-    """Return what is seen of a function and of the candidates that are left."""
+    """Return the features of the function and of the candidates that are not shared yet."""
     features = task.features
     shared = np.array(sorted(state.shared), dtype=np.int64)
     left = np.array(task.left(state), dtype=np.int64)

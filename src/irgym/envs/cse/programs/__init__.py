@@ -1,1 +1,1 @@
-"""Programs of the `cse` environment: C and LLVM's IR, brought into the form that is scored."""
+"""Programs of the environment `cse`: C and LLVM's IR, and their preparation for scoring."""

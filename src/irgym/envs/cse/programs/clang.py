@@ -1,4 +1,4 @@
-"""C, compiled to LLVM's IR by the clang in the package `ziglang`. Nothing of it is optimised yet."""
+"""Compilation of C to unoptimised LLVM IR, by the clang in the package `ziglang`."""
 
 import os
 import re
@@ -14,43 +14,43 @@ from irgym.envs.cse.compiling.toolchain import clang_version
 from irgym.measure.machine import cache_dir
 
 TIMEOUT_S = 300.0
-"""Seconds that clang may take for a file."""
+"""Time limit of clang for a file, in seconds."""
 
 SHOWN = 2
-"""Messages of clang that are told."""
+"""Number of clang's messages that an error quotes."""
 
 FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-g0", "-w")
-"""Without -O1, clang marks functions so that LLVM leaves them as they are."""
+"""Options of clang. Without -O1, clang marks functions `optnone`, and LLVM does not optimise them."""
 
 _INCLUDED = re.compile(rb'^# \d+ "([^"<]+)"', re.MULTILINE)
 
 SEARCHED = "CPATH"
-"""The environment variable that names folders of headers, to clang as to GCC."""
+"""The environment variable with header folders, as for clang and GCC."""
 
 
 def searched() -> tuple[str, ...]:
-    """Return the folders of headers that the user names, as options; clang runs elsewhere, and later."""
+    """Return the user's header folders as options with absolute paths, since clang runs in another folder."""
     folders = os.environ.get(SEARCHED, "").split(os.pathsep)
-    return tuple(f"-I{Path(one).absolute()}" for one in folders if one)
+    return tuple(f"-I{Path(folder).absolute()}" for folder in folders if folder)
 
 
 def compiled(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
-    """Return the IR of a file of C, as text.
+    """Compile a file of C to IR text.
 
     Args:
-        source: The file; headers beside it are found.
-        target: Name of what code is made for.
-        options: What clang is told beside: folders of headers and macros.
+        source: The file; headers in its folder are found.
+        target: Name of the target.
+        options: Further options: header folders and macros.
 
     Raises:
         BackendError: The compiler is not installed.
-        ProgramError: The file is no C; the message has the first of clang's.
+        ProgramError: clang refuses the file; the message quotes clang.
     """
     return _made(source, target, ("-S", "-emit-llvm", *options))
 
 
 def preprocessed(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
-    """Return a file of C with all that it includes, which its IR depends on.
+    """Preprocess a file of C, which yields all the text that its IR depends on.
 
     Args:
         source: See `compiled`.
@@ -59,13 +59,13 @@ def preprocessed(source: Path, target: str, options: Sequence[str] = ()) -> byte
 
     Raises:
         BackendError: The compiler is not installed.
-        ProgramError: The file includes what is not there.
+        ProgramError: An included file is missing.
     """
     return _made(source, target, ("-E", *options))
 
 
 def included(text: bytes) -> set[str]:
-    """Return the files that a text was made of, which `preprocessed` returned."""
+    """Return the files that went into a preprocessed text."""
     return {os.fsdecode(match[1]) for match in _INCLUDED.finditer(text)}
 
 
@@ -96,14 +96,12 @@ def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
         if done.returncode or not made.is_file():
             missing = "' file not found" in done.stderr
             remedy = f": name the header's folder in the environment variable {SEARCHED}" if missing else ""
-            raise ProgramError(
-                f"{source.name} is no C that clang compiles: {_said(done.stderr, source)}{remedy}"
-            )
+            raise ProgramError(f"clang cannot compile {source.name}: {_said(done.stderr, source)}{remedy}")
         return made.read_bytes()
 
 
 def _said(messages: str, source: Path) -> str:
-    """Return the first messages that tell what is wrong."""
+    """Return the first error messages."""
     lines = [line.replace(f"{source.absolute()}:", "line ") for line in messages.splitlines()]
     errors = [line for line in lines if "error:" in line] or [line for line in lines if line.strip()]
     more = len(errors) - SHOWN

@@ -17,13 +17,13 @@ TRAIN = {
     "geometry.c": "attract inside clip_line blend fill live",
     "matrices.c": "multiply transpose eliminate cholesky stencil convolve shortest_paths",
 }
-"""Functions with candidates, by file."""
+"""Functions with candidates, by file: the training split."""
 
 TEST = {
     "signals.c": "fourier clip_gain encipher mix multiply_numbers compare_numbers",
     "sorting.c": "insertion_sort sift quick_sort lower_bound count_keys remove_key",
 }
-"""The same, to test on."""
+"""Functions with candidates, by file: the test split."""
 
 
 def _uris(files: dict[str, str]) -> tuple[str, ...]:
@@ -32,7 +32,7 @@ def _uris(files: dict[str, str]) -> tuple[str, ...]:
 
 def _kernels() -> Dataset:
     return Dataset(
-        "kernels", "the project's own C; the splits have no file in common", _uris(TRAIN), _uris(TEST)
+        "kernels", "C written for irgym; the splits have no file in common", _uris(TRAIN), _uris(TEST)
     )
 
 
@@ -43,7 +43,7 @@ def _packages() -> Dataset:
         uris[split] += [f"cse://packages/{file}#{name}" for name in names]
     return Dataset(
         "packages",
-        "C of source distributions, fetched when it is used; the splits have no package in common",
+        "C of source distributions, fetched on first use; the splits have no package in common",
         tuple(uris["train"]),
         tuple(uris["test"]),
     )
@@ -53,4 +53,4 @@ DATASETS: dict[str, Callable[[], Dataset]] = {"kernels": _kernels, "packages": _
 """The data sets, the default first."""
 
 dataset = partial(dataset_of, DATASETS)
-"""Returns a data set by its name."""
+"""Return a data set by name."""

@@ -1,4 +1,4 @@
-"""The files that programs are in, and what the compiler is told of them."""
+"""The source files of programs, with compiler options."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +15,9 @@ class SourceFile:
     """A file of C, or of LLVM's IR.
 
     Attributes:
-        path: Where it is.
-        options: What the compiler of C is told: folders of headers and macros.
-        pinned: Whether nothing that it includes ever changes.
+        path: Path of the file.
+        options: Options of the C compiler: header folders and macros.
+        pinned: Whether the file and its headers never change.
     """
 
     path: Path
@@ -31,7 +31,7 @@ class SourceFile:
 
 
 def file_of(program: ProgramUri) -> SourceFile:
-    """Return the file that a program is in; the package that it is in is fetched.
+    """Return the source file of a program, fetching its package if needed.
 
     Raises:
         StorageError: The package cannot be fetched.

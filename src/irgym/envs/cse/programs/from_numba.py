@@ -1,4 +1,4 @@
-"""From functions in Python to programs of cse, by numba."""
+"""Python functions as programs of `cse`, by numba."""
 
 import pickle
 import sys
@@ -14,14 +14,14 @@ from irgym.measure.replies import answered
 from irgym.measure.store import Store, digest, stem_of
 
 LIMITS = Limits(timeout_s=300.0, memory_bytes=8 * GIB)
-"""What compiling a function may take."""
+"""Limits of compiling a function."""
 
 STORE = Store("cse/functions", ".ll")
-"""The IR of functions, as numba writes it."""
+"""IR of functions, as numba generates it."""
 
 
 def from_numba(function: Callable[..., Any], signature: Any) -> str:
-    """Write a function as LLVM's IR, as numba makes it without optimisations, and return the program's URI.
+    """Write numba's unoptimised LLVM IR of a function to the cache, and return the program's URI.
 
     Args:
         function: A function that numba compiles in nopython mode, jitted or not.
@@ -29,7 +29,7 @@ def from_numba(function: Callable[..., Any], signature: Any) -> str:
 
     Raises:
         BackendError: numba is not installed.
-        ProgramError: numba does not compile the function; the message has what it says.
+        ProgramError: numba cannot compile the function; the message quotes numba.
         StorageError: The cache folder cannot be written.
     """
     plain = getattr(function, "py_func", function)
@@ -42,7 +42,7 @@ def from_numba(function: Callable[..., Any], signature: Any) -> str:
 
 
 def _pickled(function: Any, signature: Any, name: str) -> bytes:
-    """Return a function with its code: the child may not find the module that it is in.
+    """Pickle a function by value, since the child may not find its module.
 
     Raises:
         ProgramError: It cannot be pickled.

@@ -1,4 +1,4 @@
-"""Functions in Python as LLVM's IR, by numba. It runs in a child process of its own."""
+"""Lowering of Python functions to LLVM's IR, by numba. It runs in a child."""
 
 import os
 import pickle
@@ -11,17 +11,17 @@ INSTALL = "pip install 'irgym[cse-numba]'"
 
 
 def lowered(content: bytes, name: str) -> tuple[str, str]:
-    """Return a function's symbol, and the IR of its module.
+    """Return the symbol of a function, and the IR of its module.
 
     Args:
         content: The function and its signature, pickled by cloudpickle.
-        name: What messages call it.
+        name: Name for messages.
 
     Raises:
         BackendError: numba is not installed.
-        ProgramError: numba does not compile the function.
+        ProgramError: numba cannot compile the function.
     """
-    os.environ["NUMBA_OPT"] = "0"  # read when numba is imported: what it shared could not be chosen any more
+    os.environ["NUMBA_OPT"] = "0"  # read at import; numba's optimisations would already share expressions
     try:
         numba: Any = import_module("numba")
     except ImportError as error:
@@ -46,7 +46,7 @@ def lowered(content: bytes, name: str) -> tuple[str, str]:
 
 
 def _said(error: Exception) -> str:
-    """Return what an error says, less the places that numba adds around it."""
+    """Return the message of an error, without the locations that numba adds."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if not line.startswith(("Failed in", "File ", "During:", "^", "<source"))]
     return (said or lines or [type(error).__name__])[0]

@@ -1,4 +1,4 @@
-"""A file as the module that is scored: compiled, read by LLVM and prepared. It runs in a child process."""
+"""Preparation of a file for scoring: compiled, parsed and normalised by LLVM. It runs in a child."""
 
 import re
 from collections.abc import Sequence
@@ -11,22 +11,22 @@ from irgym.envs.cse.programs.clang import compiled
 from irgym.envs.cse.programs.uris import C
 
 BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-"""What bitcode begins with, by itself or in a wrapper."""
+"""Magic numbers of bitcode, bare and in a wrapper."""
 
 _UNTOUCHED = re.compile(r"^(attributes #\d+ = \{.*) optnone\b", re.MULTILINE)
-"""The attribute that keeps LLVM from a function; compilers set it where they are told not to optimise."""
+"""The attribute `optnone`, under which LLVM skips a function; compilers set it at -O0."""
 
 
 def prepared(path: str, target: str, options: Sequence[str] = ()) -> bytes:
-    """Return the module of a file, as text, in the form that expressions are shared in.
+    """Return the text of a file's module in the form in which expressions are shared.
 
     Args:
         path: A file of C or of IR.
-        target: Name of what code is made for.
-        options: What the compiler of C is told.
+        target: Name of the target.
+        options: Options of the C compiler.
 
     Raises:
-        BackendError: llvmlite is missing, or the compiler of C.
+        BackendError: llvmlite or the C compiler is not installed.
         ProgramError: The file cannot be read, compiled, or read by LLVM.
     """
     file = Path(path)

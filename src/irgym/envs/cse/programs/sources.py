@@ -1,4 +1,4 @@
-"""Programs as modules that are scored: each is made once, in a child process, and kept in the cache."""
+"""Prepared modules of programs: each is made once, in a child, and kept in the cache."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -22,23 +22,23 @@ from irgym.measure.opening import Opener
 from irgym.measure.store import Store, content_digest, digest, stem_of
 
 SECONDS = 30.0
-"""Seconds that the preprocessor, or clang and LLVM, may take for a small file: it may include large ones."""
+"""Time limit for preparing a small file, in seconds: it may include large files."""
 
 CODE = (
     "envs/cse/compiling",
     *(f"envs/cse/programs/{name}.py" for name in ("clang", "files", "lowering", "preparing", "targets")),
 )
-"""The sources that prepare modules."""
+"""Sources of irgym that prepare modules."""
 
 STORE = Store("cse/modules", ".ll")
-"""Modules, prepared."""
+"""Prepared modules."""
 
 HELD = 8
-"""Modules that are held, those used last."""
+"""Number of parsed modules kept in memory, the most recently used ones."""
 
 
 class Sources(Closing):
-    """Makes modules of programs. Close it, or let it go with the process."""
+    """Prepares the modules of programs. Close it, or let it end with the process."""
 
     def __init__(self) -> None:
         self._opener = Opener("clang or LLVM", seconds=SECONDS)
@@ -47,15 +47,15 @@ class Sources(Closing):
         self._included = _Included(self._opener)
 
     def module(self, source: SourceFile, target: str) -> Path:
-        """Return the file of a module, making it where that was not done before.
+        """Return the file of a prepared module, preparing it if needed.
 
         Args:
-            source: The file that it is made of.
-            target: Name of what code is made for.
+            source: The source file.
+            target: Name of the target.
 
         Raises:
-            BackendError: llvmlite is not installed, or the compiler of C.
-            ProgramError: The file cannot be read, or is no code.
+            BackendError: llvmlite or the C compiler is not installed.
+            ProgramError: The file cannot be read or compiled.
             StorageError: The cache folder cannot be written.
         """
         file = source.path
@@ -73,21 +73,21 @@ class Sources(Closing):
         return self._opener.call(call, str(file), check_size(file))
 
     def function(self, program: ProgramUri, module: Path) -> Analysed:
-        """Return what is known of the function that a program names.
+        """Analyse the function that a program names.
 
         Args:
             program: The program.
-            module: Its module.
+            module: File of its module.
 
         Raises:
-            ProgramError: It names none, though there are several, or one that the file does not define; or
-                the function is of a form that cannot be read.
+            ProgramError: The program names no function, or one that the file does not define, or one that cse
+                cannot read.
         """
         text = self._text(module)
         name, file = function_of(program), program.path or member_of(program)
         if not name:
             raise ProgramError(f"{program.uri} names no function: write one after #, of {_listed(text)}")
-        names = {bare(one): one for one in text.functions}
+        names = {bare(function): function for function in text.functions}
         names |= {
             bare(alias): symbol
             for alias, line in text.entries.items()
@@ -98,9 +98,9 @@ class Sources(Closing):
         return analysed(text, names[name])
 
     def with_candidates(self, module: Path) -> list[str]:
-        """Return the names of a module's functions that have candidates, those with the fewest first.
+        """Return the names of a module's functions with candidates, those with the fewest first.
 
-        Functions that cannot be read are among them: whoever asks for one is told why.
+        Functions that cse cannot read are included: `function` raises an error that says why.
         """
         if module not in self._named:
             text = self._text(module)
@@ -122,30 +122,30 @@ class Sources(Closing):
 
 
 class _Included:
-    """What files of C consist of with all that they include, as long as none of these changes."""
+    """Digests of preprocessed C files, cached until one of the included files changes."""
 
     def __init__(self, opener: Opener) -> None:
         self._opener = opener
         self._known: dict[tuple[SourceFile, str], tuple[Mapping[str, int], str]] = {}
 
     def content(self, file: SourceFile, target: str) -> str:
-        """Return what stands for a file with all that it includes.
+        """Return the digest of a preprocessed file.
 
         Raises:
-            BackendError: The compiler of C is not installed.
-            ProgramError: The file is no C, or includes what is not there.
+            BackendError: The C compiler is not installed.
+            ProgramError: The file is no C, or an included file is missing.
         """
         changed, found = self._known.get((file, target), ({}, ""))
-        if not found or any(_changed(one) != when for one, when in changed.items()):
+        if not found or any(_changed(path) != when for path, when in changed.items()):
             call = Call("irgym.envs.cse.programs.clang:preprocessed", (file.path, target, file.options))
             text = self._opener.call(call, str(file.path), check_size(file.path))
-            changed, found = {one: _changed(one) for one in included(text)}, content_digest(text)
+            changed, found = {path: _changed(path) for path in included(text)}, content_digest(text)
             self._known[file, target] = changed, found
         return found
 
 
 def _changed(file: str) -> int:
-    """Return when a file was changed last, in nanoseconds; -1 where it is gone."""
+    """Return the modification time of a file, in nanoseconds; -1 if it is gone."""
     try:
         return Path(file).stat().st_mtime_ns
     except OSError:
@@ -153,12 +153,12 @@ def _changed(file: str) -> int:
 
 
 def content_of(module: Path) -> str:
-    """Return what stands for the content of a module."""
+    """Return the digest of a module's content."""
     return content_digest(module.read_bytes())
 
 
 def _candidates(text: ModuleText, name: str) -> int | None:
-    """Return how many candidates a function has; None where it cannot be read."""
+    """Return the number of candidates of a function; None if cse cannot read it."""
     try:
         return len(analysed(text, name).candidates)
     except ProgramError:

@@ -1,4 +1,4 @@
-"""The URIs of programs: a function of the project's own kernels, of a package, or of a file."""
+"""URIs of programs: functions of irgym's kernels, of a package, or of a file."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -12,25 +12,25 @@ C = ".c"
 """The suffix of C."""
 
 SUFFIXES = (C, ".ll", ".bc")
-"""Suffixes of the files that are read: C, and LLVM's IR as text or as bitcode."""
+"""Suffixes of program files: C, and LLVM's IR as text or bitcode."""
 
 KERNELS = Path(__file__).parent / "kernels"
-"""The folder of the project's own C."""
+"""The folder of irgym's kernels, in C."""
 
 KERNELS_FAMILY, PACKAGES_FAMILY = "kernels", "packages"
 
 FAMILIES = {
-    KERNELS_FAMILY: Family(KERNELS_FAMILY, "functions of the project's own C", body="sorting.c#quick_sort"),
+    KERNELS_FAMILY: Family(KERNELS_FAMILY, "functions of irgym's kernels in C", body="sorting.c#quick_sort"),
     PACKAGES_FAMILY: Family(
         PACKAGES_FAMILY,
-        "functions of source distributions, which are fetched",
+        "functions of source distributions, fetched on first use",
         body="lz4/lz4libs/lz4.c#LZ4_decompress_generic",
     ),
 }
 """The families of programs."""
 
 SHOWN = 12
-"""Names that a message lists."""
+"""Number of names that a message lists."""
 
 GRAMMAR = Grammar(
     "cse",
@@ -45,7 +45,7 @@ def parse_uri(uri: str) -> ProgramUri:
     """Return the program of a URI.
 
     Raises:
-        ProgramError: It is malformed, or names no file that is there.
+        ProgramError: It is malformed, or names no existing file.
     """
     program = GRAMMAR.parse(uri)
     member = member_of(program)
@@ -59,22 +59,22 @@ def parse_uri(uri: str) -> ProgramUri:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return names as messages list them: the first ones, and how many more there are."""
+    """Return the first names, and the number of the others, for a message."""
     more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
     return ", ".join(names[:SHOWN]) + more
 
 
 @cache
 def kernels() -> tuple[str, ...]:
-    """Return the files of the project's own C."""
+    """Return the file names of irgym's kernels."""
     return tuple(sorted(file.name for file in KERNELS.glob(f"*{C}")))
 
 
 def member_of(program: ProgramUri) -> str:
-    """Return which file of its family a program is in; empty where it is a file of the user's."""
+    """Return the file of a program within its family; empty for the user's files."""
     return program.body.partition("#")[0]
 
 
 def function_of(program: ProgramUri) -> str:
-    """Return the name of the function, without sigil; empty where none is named."""
+    """Return the name of the function, without sigil; empty if the URI names none."""
     return program.fragment or program.body.partition("#")[2]

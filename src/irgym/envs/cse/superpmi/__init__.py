@@ -1,1 +1,1 @@
-"""The .NET JIT through SuperPMI, which compiles recorded methods again with the choices that it is told."""
+"""The .NET JIT through SuperPMI, which recompiles recorded methods under given choices."""

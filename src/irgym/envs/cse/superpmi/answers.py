@@ -1,4 +1,4 @@
-"""What SuperPMI prints of a method that its JIT compiled: a line of metrics."""
+"""Parsing of SuperPMI's output for a compiled method: a line of metrics."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,16 +11,16 @@ FEATURES_2024 = (
     "cost_ex", "cost_sz", "use_count", "def_count", "use_wt_cnt", "def_wt_cnt", "distinct_locals",
     "local_occurrences", "bb_count", "block_spread", "enreg_count",
 )  # fmt: skip
-"""What the JIT told of each candidate in 2024, in this order."""
+"""Features of a candidate that the JIT printed in 2024, in this order."""
 
 FEATURES = (
     *FEATURES_2024[:12], "use_wt_cnt_x100", "def_wt_cnt_x100", *FEATURES_2024[14:18],
     "enreg_count_int", "enreg_count_float", "enreg_count_simd", "enreg_count_msk",
 )  # fmt: skip
-"""What it tells now."""
+"""Features of a candidate that the JIT prints now."""
 
 NEEDED = frozenset(FEATURES_2024) & frozenset(FEATURES)
-"""What must be told of a candidate, whatever the names of the rest."""
+"""Features that every JIT must print, whatever it calls the others."""
 
 _LINE = re.compile(
     r"; Total bytes of code (?P<bytes>\d+), prolog size \d+, PerfScore (?P<score>[\d.]+), "
@@ -36,7 +36,7 @@ _TIER = re.compile(r"^(?P<name>.*) \((?P<tier>[^()]*)\)$")
 
 
 class AnswerError(IrgymError):
-    """The JIT printed something of a method that cannot be read."""
+    """The JIT's output for a method cannot be parsed."""
 
 
 @dataclass(frozen=True)
@@ -44,18 +44,18 @@ class JitMethod:
     """A method as the JIT compiled it.
 
     Attributes:
-        index: Its number in the collection.
-        name: Its name, signature included.
-        tier: How it was compiled, such as `Tier1`; empty where the JIT does not say.
-        hash: Its hash.
-        score: Its PerfScore: less is better.
+        index: Number in the collection.
+        name: Name with signature.
+        tier: Tier of the compilation, such as `Tier1`; empty if the JIT does not say.
+        hash: Hash of the method.
+        score: PerfScore; lower is better.
         bytes: Bytes of code.
         instructions: Number of instructions.
-        shared: How many candidates were shared.
-        candidates: What the JIT tells of each candidate, by name; empty where it was not asked.
-        count: How many candidates there are.
-        sequence: The candidates that were shared, as the JIT tells them.
-        heuristic: What chose, as the JIT calls it; empty where it was told.
+        shared: Number of shared candidates.
+        candidates: Features of each candidate by name; empty if not requested.
+        count: Number of candidates.
+        sequence: The shared candidates, as the JIT numbers them.
+        heuristic: The JIT's name for the heuristic that chose; empty if the choice was given.
     """
 
     index: int
@@ -73,10 +73,10 @@ class JitMethod:
 
 
 def method_of(lines: Sequence[str]) -> JitMethod | None:
-    """Return the method that some lines tell of; None where none does.
+    """Return the method in some lines of output; None if there is none.
 
     Raises:
-        AnswerError: A line of metrics cannot be read, or there are several.
+        AnswerError: A line of metrics cannot be parsed, or there are several.
     """
     told = [line for line in lines if line.startswith("; Total bytes of code ")]
     if not told:
@@ -87,10 +87,10 @@ def method_of(lines: Sequence[str]) -> JitMethod | None:
 
 
 def read(line: str) -> JitMethod:
-    """Return the method that a line of metrics tells of.
+    """Parse a line of metrics.
 
     Raises:
-        AnswerError: It cannot be read.
+        AnswerError: It cannot be parsed.
     """
     found = _LINE.fullmatch(line.rstrip())
     if found is None:
@@ -119,21 +119,21 @@ def read(line: str) -> JitMethod:
         shared,
         candidates,
         count,
-        tuple(int(one) for one in sequence[1].split(",")) if sequence else (),
+        tuple(int(place) for place in sequence[1].split(",")) if sequence else (),
         heuristic[1] if heuristic else "",
     )
 
 
 def _candidates(told: str, line: str) -> tuple[Mapping[str, int], ...]:
-    rows = [[int(one) for one in match[1][1:].split(",")] for match in _CANDIDATE.finditer(told)]
+    rows = [[int(number) for number in match[1][1:].split(",")] for match in _CANDIDATE.finditer(told)]
     named = _NAMES.search(told)
     names = tuple(named[1].split(",")) if named else None
     found: list[Mapping[str, int]] = []
     for row in rows:
-        own = names or {len(FEATURES): FEATURES, len(FEATURES_2024): FEATURES_2024}.get(len(row))
-        if own is None or len(own) != len(row):
+        columns = names or {len(FEATURES): FEATURES, len(FEATURES_2024): FEATURES_2024}.get(len(row))
+        if columns is None or len(columns) != len(row):
             raise AnswerError(f"the JIT tells {len(row)} features of a candidate: {_shown(line)}")
-        found.append(dict(zip(own, row, strict=True)))
+        found.append(dict(zip(columns, row, strict=True)))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""The .NET JIT's methods: what `irgym` commands and Gymnasium reach by the name `superpmi`."""
+"""The environment `superpmi`, as `irgym` commands and Gymnasium use it."""
 
 import os
 import weakref
@@ -18,29 +18,29 @@ from irgym.core.environment import (
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
-from irgym.envs.cse.superpmi.methods import methods_of, stands_for
+from irgym.envs.cse.superpmi.methods import methods_of, toolchain
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi
 from irgym.envs.cse.superpmi.task import OBJECTIVES, PIPELINES, SuperPmiTask
 from irgym.envs.cse.superpmi.uris import VARIABLES, collection_of, parse_uri, uri_of
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "superpmi"
-"""The back end."""
+"""Name of the back end."""
 
 COLLECTION = "collection"
-"""The data set: the methods of the collection that the environment variables name."""
+"""Name of the data set: the methods of the collection in the environment variables."""
 
 LIMITS = Limits(timeout_s=300.0, memory_bytes=8 * GIB)
-"""What compiling a method may take, restarts of SuperPMI included."""
+"""Limits of compiling a method, restarts of SuperPMI included."""
 
 HELD_OUT = 10
-"""One method in so many is for testing."""
+"""One method in this many is in the test split."""
 
 
 class SuperPmiEnvironment(Environment):
-    """Choices of the common subexpressions that the .NET JIT shares in recorded methods.
+    """The choice of common subexpressions that the .NET JIT shares in recorded methods.
 
-    A SuperPMI process that compiles methods starts on first use and ends with this process.
+    SuperPMI starts on first use and ends with this process.
     """
 
     name = "superpmi"
@@ -55,7 +55,7 @@ class SuperPmiEnvironment(Environment):
         weakref.finalize(self, _close, self._sessions)
 
     def backends(self) -> list[BackendStatus]:
-        """Return whether the environment variables name a JIT and its methods."""
+        """Return whether the environment variables name a JIT and a collection."""
         try:
             collection = collection_of("", self.name)
             collection.command()
@@ -71,10 +71,10 @@ class SuperPmiEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> SuperPmiTask:
-        """Return the task of a `superpmi:` URI. The JIT makes code for what it was built for.
+        """Return the task of a `superpmi:` URI. The JIT's build determines the target.
 
         Raises:
-            ProgramError: The URI is malformed, a file is not there, or the JIT does not compile the method.
+            ProgramError: The URI is malformed, a file is missing, or the JIT does not compile the method.
             BackendError: There is no such back end, or SuperPMI does not work.
             IrgymError: There is no such objective.
         """
@@ -85,8 +85,8 @@ class SuperPmiEnvironment(Environment):
             self._sessions[program.collection] = SuperPmi(program.collection)
         session = self._sessions[program.collection]
         none = session.compile(program.index, ())
-        own = session.own_choice(program.index)
-        task = SuperPmiTask(program, none, own, stands_for(program.collection))
+        heuristic = session.heuristic_choice(program.index)
+        task = SuperPmiTask(program, none, heuristic, toolchain(program.collection))
         return under(task, objective)
 
     def objectives(self) -> Sequence[Objective]:
@@ -94,11 +94,11 @@ class SuperPmiEnvironment(Environment):
         return OBJECTIVES
 
     def dataset_names(self) -> list[str]:
-        """Return the name of the data set, where the environment variables name a collection."""
-        return [COLLECTION] if all(os.environ.get(one) for one in VARIABLES.values()) else []
+        """Return the name of the data set, if the environment variables name a collection."""
+        return [COLLECTION] if all(os.environ.get(variable) for variable in VARIABLES.values()) else []
 
     def dataset(self, name: str) -> Dataset:
-        """Return the methods with candidates of a collection, one in ten for testing.
+        """Return the methods with candidates of a collection, one in ten in the test split.
 
         Args:
             name: `collection`, or `core_root=FOLDER&mch=FILE`.
@@ -110,14 +110,14 @@ class SuperPmiEnvironment(Environment):
         return _dataset(name, collection_of("" if name == COLLECTION else name, name))
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start what compiles choices: a child process with a SuperPMI of its own, or a farm of them."""
+        """Start the measuring processes, each with one SuperPMI: a child, or a farm."""
         from irgym.measure.bench import MeasuringBench
 
         del backend
         return MeasuringBench(limits=LIMITS, farm=farm)
 
     def pipelines(self) -> list[Pipeline]:
-        """Return what the JIT chooses."""
+        """Return the choices that need no search."""
         return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
 
 
@@ -132,8 +132,8 @@ def _dataset(name: str, collection: Collection) -> Dataset:
 
 
 def _close(sessions: dict[Collection, SuperPmi]) -> None:
-    for one in sessions.values():
-        one.close()
+    for session in sessions.values():
+        session.close()
 
 
 SUPERPMI = SuperPmiEnvironment()

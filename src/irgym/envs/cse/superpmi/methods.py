@@ -1,4 +1,4 @@
-"""What a collection has: which of its methods have candidates, and what scores of it depend on."""
+"""The methods of a collection that have candidates, and the identity of a collection."""
 
 import json
 import subprocess
@@ -10,20 +10,20 @@ from irgym.envs.cse.superpmi.session import METRICS, REMEDY, Collection
 from irgym.measure.store import Store, content_digest, digest
 
 STORE = Store("cse/collections", ".json")
-"""Numbers of methods."""
+"""Numbers of methods with candidates."""
 
 LEAST, MOST = 3, 64
-"""Methods with fewer or more candidates are left out: as in the JIT CSE gymnasium; the JIT keeps 64."""
+"""Least and greatest number of candidates: 3 as in the JIT CSE gymnasium, 64 as in the JIT."""
 
 TIMEOUT_S = 3 * 3600.0
-"""Seconds that compiling all methods of a collection may take."""
+"""Time limit for compiling all methods of a collection, in seconds."""
 
 
 @cache
-def stands_for(collection: Collection) -> str:
-    """Return what stands for a collection: what the JIT is, and which file its methods are.
+def toolchain(collection: Collection) -> str:
+    """Return a text that identifies the JIT and the recorded methods.
 
-    A collection may have gigabytes: its size and its time stand for its content.
+    Collections may have gigabytes, so size and modification time stand for the content.
 
     Raises:
         StorageError: A file cannot be read.
@@ -35,15 +35,15 @@ def stands_for(collection: Collection) -> str:
 
 
 def methods_of(collection: Collection) -> list[int]:
-    """Return the numbers of the methods that have candidates; all methods are compiled once for that.
+    """Return the numbers of the methods with candidates; the first call compiles all methods.
 
     Raises:
-        ProgramError: The collection is not there.
+        ProgramError: The collection does not exist.
         BackendError: SuperPMI does not work.
         StorageError: The cache folder cannot be written.
     """
     command = collection.command(streaming=False)
-    found = STORE.get(digest(stands_for(collection)), lambda: json.dumps(_methods(command)).encode())
+    found = STORE.get(digest(toolchain(collection)), lambda: json.dumps(_methods(command)).encode())
     return json.loads(found.read_bytes())
 
 
@@ -66,7 +66,7 @@ def _methods(command: list[str]) -> list[int]:
             try:
                 method = read(line)
             except AnswerError:
-                continue  # a method that cannot be read is one that cannot be used
+                continue  # a method that cannot be parsed cannot be used
             if LEAST <= method.count <= MOST:
                 found.append(method.index)
     if not found:

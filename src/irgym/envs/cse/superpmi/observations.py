@@ -1,4 +1,4 @@
-"""What policies see of a method: what the JIT tells of each candidate, and how much is shared."""
+"""Observations of a method: the JIT's features of each candidate, and the share of shared ones."""
 
 from typing import Any
 
@@ -15,17 +15,17 @@ from irgym.envs.cse.state import CseState
 from irgym.envs.cse.superpmi.answers import JitMethod
 
 MORE = ("bb_count", "block_spread")
-"""What the JIT tells beyond what the JIT CSE gymnasium shows: blocks of the candidate, and between them."""
+"""Features of the JIT that the JIT CSE gymnasium does not show: blocks of the candidate, and their spread."""
 
 CANDIDATE = len(COLUMNS) + len(MORE)
-"""Numbers of a candidate."""
+"""Number of a candidate's features."""
 
 STATE = 4
-"""Numbers of a state: candidates, the share that is shared, bytes and instructions as written."""
+"""Number of a state's features: candidates, shared share, original bytes and instructions."""
 
 
 def rows_of(method: JitMethod) -> NDArray[np.float32]:
-    """Return what is seen of each candidate, shape [N, CANDIDATE]: types, signs, logarithms of numbers."""
+    """Return the features of each candidate, shape [N, CANDIDATE]: types, booleans, logarithms of numbers."""
     signs = len(COLUMNS) - len(NUMBERS)
     rows = np.zeros((len(method.candidates), CANDIDATE), dtype=np.float32)
     for place, told in enumerate(method.candidates):
@@ -36,7 +36,7 @@ def rows_of(method: JitMethod) -> NDArray[np.float32]:
 
 
 def candidates_of(task: Any, state: CseState) -> CandidateObservation:
-    """Return what is seen of a method and of the candidates that are left."""
+    """Return the features of a method and of the candidates that are not shared yet."""
     method: JitMethod = task.method
     count = max(len(task.names), 1)
     whole = [

@@ -1,4 +1,4 @@
-"""What measuring children run: methods that SuperPMI compiles, each child with a process of its own."""
+"""Functions that measuring children run; each child has one SuperPMI process."""
 
 from collections.abc import Callable
 from functools import lru_cache
@@ -13,26 +13,26 @@ COSTS: dict[str, Callable[[JitMethod], float]] = {
     "bytes": lambda method: float(method.bytes),
     "instructions": lambda method: float(method.instructions),
 }
-"""What may be minimised, by the names of objectives."""
+"""Costs by the names of objectives."""
 
 
 @lru_cache(maxsize=4)
 def session(collection: Collection) -> SuperPmi:
-    """Return the process of a collection; it begins on the first request, and ends with this process."""
+    """Return the SuperPMI process of a collection, which starts on first use and ends with this process."""
     return SuperPmi(collection)
 
 
 def measure(collection: Collection, index: int, chosen: tuple[int, ...], objective: str) -> Measurement:
-    """Return what a choice costs.
+    """Return the cost of a choice.
 
     Args:
-        collection: The methods, and the JIT.
+        collection: The methods and the JIT.
         index: Number of the method.
-        chosen: The candidates that are shared, as the JIT counts them, from 0 on.
+        chosen: The shared candidates as the JIT numbers them, from 0.
         objective: A key of `COSTS`.
 
     Raises:
-        BackendError: The JIT does not start, or fails again and again.
+        BackendError: The JIT does not start, or fails repeatedly.
     """
     try:
         method = session(collection).compile(index, chosen)

@@ -1,8 +1,8 @@
-"""SuperPMI as a process that compiles recorded methods on request, with the choices that it is told.
+"""SuperPMI as a process that recompiles recorded methods under given choices.
 
 The protocol is that of `superpmi -streaming stdin` (dotnet/runtime, src/coreclr/tools/superpmi): a request is
-one line, the method's number and options of the JIT between exclamation marks; an answer ends in a line that
-says so. A method that the collection does not have ends the process.
+one line with the method's number and the JIT's options, separated by exclamation marks; an answer ends with a
+status line. A request for a method outside the collection ends the process.
 """
 
 import re
@@ -20,17 +20,17 @@ from irgym.measure.external.session import LineSession
 REMEDY = "check that CORE_ROOT has a Checked build of the .NET JIT with superpmi, and that the MCH fits it"
 
 FAILURES = 8
-"""Failures in a row that the process is borne with."""
+"""Consecutive failures that are tolerated."""
 
 ATTEMPTS = 2
-"""How often a method is asked for whose answer does not come: the process may have died of something else."""
+"""Attempts for a method without an answer: the process may have died for another reason."""
 
 REQUEST_BYTES = 2048
-"""What SuperPMI reads of a request at most, the line's end included."""
+"""Greatest length of a request, the line's end included."""
 
 METRICS = "JitMetrics=1"
 HOOK = ("JitRLHook=1", "JitRLHookEmitFeatureNames=1")
-"""Options under which the JIT tells what it made of a method, and shares what it is told to."""
+"""Options under which the JIT prints metrics, and shares the given candidates."""
 
 _DONE = re.compile(r"\[streaming\] Done\. Status=(-?\d+)")
 
@@ -40,9 +40,9 @@ class Collection:
     """Recorded methods, and the JIT that compiles them.
 
     Attributes:
-        core_root: The folder of the JIT and of superpmi: what builds of the .NET runtime call CORE_ROOT.
-        mch: The recorded methods.
-        timeout_s: Seconds that a method may take.
+        core_root: The folder with the JIT and superpmi, which .NET calls CORE_ROOT.
+        mch: The file of recorded methods.
+        timeout_s: Time limit for a method, in seconds.
     """
 
     core_root: Path
@@ -53,7 +53,7 @@ class Collection:
         """Return the command that compiles methods on request, or all methods once.
 
         Raises:
-            ProgramError: The folder has no superpmi or no JIT, or the recorded methods are not there.
+            ProgramError: superpmi, the JIT or the recorded methods are missing.
         """
         superpmi = self.core_root / "superpmi"
         for file, what in ((superpmi, "superpmi"), (self.jit, "the JIT"), (self.mch, "the MCH file")):
@@ -64,10 +64,10 @@ class Collection:
 
     @property
     def jit(self) -> Path:
-        """The JIT's library; it may not be there."""
+        """The JIT's library, which may be missing."""
         names = ("libclrjit.so", "libclrjit.dylib", "clrjit.dll")
-        there = (self.core_root / name for name in names if (self.core_root / name).is_file())
-        return next(there, self.core_root / names[0])
+        existing = (self.core_root / name for name in names if (self.core_root / name).is_file())
+        return next(existing, self.core_root / names[0])
 
 
 class SuperPmi(Closing):
@@ -75,10 +75,10 @@ class SuperPmi(Closing):
 
     Args:
         collection: The collection.
-        failures: Failures in a row that are borne with.
+        failures: Consecutive failures that are tolerated.
 
     Raises:
-        ProgramError: The collection is not there.
+        ProgramError: The collection does not exist.
     """
 
     def __init__(self, collection: Collection, failures: int = FAILURES) -> None:
@@ -91,21 +91,21 @@ class SuperPmi(Closing):
             farewell="quit",
             limits=LineLimits(timeout_s=collection.timeout_s, failures=ATTEMPTS + 1),
         )
-        self._borne = failures
+        self._tolerated = failures
         self._failures = 0
 
     def compile(self, index: int, chosen: Sequence[int] | None) -> JitMethod:
         """Compile a method.
 
         Args:
-            index: Its number in the collection, from 1 on.
-            chosen: The candidates to share, from 0 on, in the order in which they are to be; None: what the
-                JIT's own heuristic chooses.
+            index: Its number in the collection, from 1.
+            chosen: The candidates to share in order, numbered from 0; None for the choice of the JIT's
+                heuristic.
 
         Raises:
             ProgramError: The collection has no such method, or the JIT fails on it.
-            AnswerError: The JIT told something that cannot be read, or of another method.
-            BackendError: The process does not start, or fails again and again.
+            AnswerError: The answer cannot be parsed, or is about another method.
+            BackendError: The process does not start, or fails repeatedly.
         """
         reply = self._answer(index, chosen)
         status = _DONE.fullmatch(reply.lines[-1].rstrip())
@@ -117,34 +117,34 @@ class SuperPmi(Closing):
             )
         if method.index != index:
             raise AnswerError(f"the JIT was asked for method {index} and told of {method.index}")
-        missing = {name for one in method.candidates for name in NEEDED - one.keys()}
+        missing = {name for candidate in method.candidates for name in NEEDED - candidate.keys()}
         if missing:
             raise AnswerError(f"the JIT does not tell {', '.join(sorted(missing))} of candidates")
         return method
 
-    def own_choice(self, index: int) -> tuple[int, ...] | None:
-        """Return the candidates that the JIT's own heuristic shares in a method, from 0 on; None if unknown.
+    def heuristic_choice(self, index: int) -> tuple[int, ...] | None:
+        """Return the candidates that the JIT's heuristic shares in a method, from 0; None if unknown.
 
-        Some heuristics count them from 1 on when they tell: the numbering that makes the same code is taken.
+        Some heuristics print numbers from 1: the numbering that reproduces the same code is taken.
 
         Raises:
             IrgymError: As `compile`.
         """
-        own = self.compile(index, None)
+        method = self.compile(index, None)
         for first in (0, 1):
-            chosen = tuple(sorted(one - first for one in own.sequence))
-            if len(chosen) == own.shared and min(chosen, default=0) >= 0:
+            chosen = tuple(sorted(place - first for place in method.sequence))
+            if len(chosen) == method.shared and min(chosen, default=0) >= 0:
                 again = self.compile(index, chosen)
-                if (again.score, again.bytes, again.shared) == (own.score, own.bytes, own.shared):
+                if (again.score, again.bytes, again.shared) == (method.score, method.bytes, method.shared):
                     return chosen
         return None
 
     def _answer(self, index: int, chosen: Sequence[int] | None) -> Answered:
-        """Return what the process answers, in a new process where one dies.
+        """Return the answer of the process, restarting it if it dies.
 
         Raises:
-            ProgramError: It does not answer.
-            BackendError: It has answered nothing for several methods in a row, however little was shared.
+            ProgramError: There is no answer.
+            BackendError: Several consecutive methods got no answer, even with nothing shared.
         """
         if self._failures:
             self._lines.close()
@@ -152,10 +152,10 @@ class SuperPmi(Closing):
         if isinstance(reply, Answered):
             self._failures = 0
             return reply
-        self._lines.close()  # its failures are those of this choice, if the method compiles without any
+        self._lines.close()  # if the method compiles with nothing shared, the choice is to blame
         healthy = isinstance(self._requested(request_of(index, ()), 1), Answered)
         self._failures = 0 if healthy else self._failures + 1
-        if self._failures > self._borne:
+        if self._failures > self._tolerated:
             raise BackendError(
                 f"superpmi failed on {self._failures} methods in a row ({told(reply)}): {REMEDY}"
             )
@@ -177,10 +177,10 @@ class SuperPmi(Closing):
 
 
 def request_of(index: int, chosen: Sequence[int] | None) -> str:
-    """Return the line that asks for a method; see `SuperPmi.compile`.
+    """Return the request for a method; see `SuperPmi.compile`.
 
     Raises:
-        BackendError: It is longer than SuperPMI reads.
+        BackendError: The request is too long for SuperPMI.
     """
     parts = [str(index), METRICS]
     if chosen is not None:
@@ -194,5 +194,5 @@ def request_of(index: int, chosen: Sequence[int] | None) -> str:
 
 
 def replayed(chosen: Sequence[int]) -> str:
-    """Return the option of the JIT that shares the same candidates outside of irgym; it counts from 1 on."""
-    return f"JitReplayCSE={','.join(f'{one + 1:x}' for one in chosen)}"
+    """Return the JIT's option that shares the same candidates outside irgym; it numbers them from 1."""
+    return f"JitReplayCSE={','.join(f'{place + 1:x}' for place in chosen)}"

@@ -1,4 +1,4 @@
-"""The task: one method of a collection, and which of its common subexpressions the .NET JIT shares."""
+"""The task: the choice of common subexpressions that the .NET JIT shares in one method."""
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -14,7 +14,7 @@ from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.task import form_of
-from irgym.envs.cse.choosing import ALL, COST_TEST, ChoiceTask
+from irgym.envs.cse.choice_task import ALL, COST_TEST, ChoiceTask
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.superpmi.answers import JitMethod
 from irgym.envs.cse.superpmi.session import replayed
@@ -25,27 +25,27 @@ OBJECTIVES = (
     Objective("bytes", "B", "bytes of code", exact=True, timed=False),
     Objective("instructions", "", "instructions", exact=True, timed=False),
 )
-"""What may be minimised, the default first."""
+"""Objectives, the default first."""
 
 PIPELINES = {
-    ALL: "all candidates shared that the JIT lets be shared",
-    COST_TEST: "what the JIT's own heuristic shares",
+    ALL: "all viable candidates shared",
+    COST_TEST: "the candidates that the JIT's heuristic shares",
 }
-"""What is chosen without a search, by name."""
+"""Choices that need no search, by name."""
 
 RUNNER = "irgym.envs.cse.superpmi.runner"
+"""The module with the functions that children run."""
 
 
 class SuperPmiTask(ChoiceTask):
-    """Choosing what one method shares.
+    """The choice of candidates to share in a method.
 
     Args:
-        program: The method.
-        method: What the JIT makes of it with nothing shared.
-        heuristic: The candidates that the JIT's own heuristic shares, from 0 on; None where the JIT does not
-            tell.
-        toolchain: What stands for the JIT and the collection.
-        objective: What is minimised.
+        program: The method's URI.
+        method: The method, compiled with nothing shared.
+        heuristic: The candidates that the JIT's heuristic shares, from 0; None if unknown.
+        toolchain: Identifies the JIT and the collection.
+        objective: The objective to minimise.
     """
 
     objectives = OBJECTIVES
@@ -62,15 +62,15 @@ class SuperPmiTask(ChoiceTask):
         self.program = program
         self.method = method
         self._toolchain = toolchain
-        self._numbers = [place for place, one in enumerate(method.candidates) if one["viable"]]
+        self._numbers = [place for place, candidate in enumerate(method.candidates) if candidate["viable"]]
         self._heuristic = (
             heuristic if heuristic is not None and set(heuristic) <= set(self._numbers) else None
         )
-        super().__init__(program.uri, [f"cse-{one + 1}" for one in self._numbers], objective)
+        super().__init__(program.uri, [f"cse-{number + 1}" for number in self._numbers], objective)
 
     @cached_property
     def rows(self) -> NDArray[np.float32]:
-        """What is seen of each candidate, shape [N, CANDIDATE]."""
+        """Features of each candidate, shape [N, CANDIDATE]."""
         from irgym.envs.cse.superpmi.observations import rows_of
 
         return rows_of(self.method)[self._numbers]
@@ -83,11 +83,11 @@ class SuperPmiTask(ChoiceTask):
         return VIEWS
 
     def chosen(self, state: CseState) -> tuple[int, ...]:
-        """Return what is shared, as the JIT counts candidates, from 0 on."""
+        """Return the shared candidates as the JIT numbers them, from 0."""
         return tuple(self._numbers[place] for place in sorted(state.shared))
 
     def job(self, state: CseState) -> Job:
-        """Return the request for the cost."""
+        """Return the job that measures the cost."""
         arguments = (self.program.collection, self.program.index, self.chosen(state), self.objective.name)
         return Job(
             Call(f"{RUNNER}:measure", arguments),
@@ -100,28 +100,28 @@ class SuperPmiTask(ChoiceTask):
         )
 
     def validation(self, state: CseState, inputs: int, seed: int) -> Call:
-        """Return the call that has the JIT compile a choice once more: no code is run."""
+        """Return the call in which the JIT compiles a choice again; no code is run."""
         del inputs, seed
         return Call(f"{RUNNER}:validate", (self.program.collection, self.program.index, self.chosen(state)))
 
     def pipeline(self, name: str) -> Schedule:
-        """Return what the JIT would share.
+        """Return the schedule of a choice that needs no search; see `PIPELINES`.
 
         Raises:
-            UnknownPipelineError: The JIT does not tell what it shares.
-            IrgymError: There is no such choice.
+            UnknownPipelineError: The JIT does not say what its heuristic shares.
+            IrgymError: There is no such pipeline.
         """
         if name not in PIPELINES:
             raise IrgymError(f"superpmi has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
-        own = self._numbers if name == ALL else self._heuristic
-        if own is None:
+        chosen = self._numbers if name == ALL else self._heuristic
+        if chosen is None:
             raise UnknownPipelineError(
                 f"the JIT does not tell what it shares in {self.uri}: leave {name} out"
             )
-        return self.schedule_of([place for place, number in enumerate(self._numbers) if number in own])
+        return self.schedule_of([place for place, number in enumerate(self._numbers) if number in chosen])
 
     def describe(self, state: CseState) -> str:
-        """Return the method's name and each candidate, and whether it is shared."""
+        """Return the method's name and a line for each candidate, which says whether it is shared."""
         rows = [
             f"{'shared' if place in state.shared else '      '}  {name:<8} "
             + ", ".join(f"{key} {value}" for key, value in self.method.candidates[number].items() if value)
@@ -130,7 +130,7 @@ class SuperPmiTask(ChoiceTask):
         return "\n".join([self.method.name, *(rows or ["the JIT finds nothing to share"])])
 
     def export(self, state: CseState, path: Path) -> list[Path]:
-        """Write a list of what is shared, with the option under which the JIT does the same.
+        """Write a list of the shared candidates, with the JIT's option that shares them.
 
         Raises:
             IrgymError: The suffix is another.
@@ -140,7 +140,7 @@ class SuperPmiTask(ChoiceTask):
         lines = [
             self.method.name,
             replayed(self.chosen(state)),
-            *(self.names[one] for one in sorted(state.shared)),
+            *(self.names[place] for place in sorted(state.shared)),
         ]
         write_file(path, "".join(f"{line}\n" for line in lines).encode())
         return [path]

@@ -1,4 +1,4 @@
-"""The URIs of methods in a SuperPMI collection: `superpmi:123?core_root=FOLDER&mch=FILE`."""
+"""URIs of methods in a SuperPMI collection: `superpmi:123?core_root=FOLDER&mch=FILE`."""
 
 import os
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from irgym.envs.cse.superpmi.session import Collection
 FORM = "superpmi:NUMBER?core_root=FOLDER&mch=FILE"
 
 VARIABLES = {"core_root": "CORE_ROOT", "mch": "IRGYM_MCH"}
-"""Options, and the environment variables that stand for those left out."""
+"""Options of a URI, and the environment variables that replace missing ones."""
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class MethodUri:
     """A method of a collection.
 
     Attributes:
-        uri: Its canonical URI.
-        index: Its number in the collection, from 1 on.
+        uri: Canonical URI.
+        index: Number in the collection, from 1.
         collection: The collection.
     """
 
@@ -33,12 +33,12 @@ def parse_uri(uri: str) -> MethodUri:
     """Return the method of a URI.
 
     Raises:
-        ProgramError: It is malformed, or does not say where the JIT and its methods are.
+        ProgramError: It is malformed, or neither it nor the environment names the JIT and the methods.
     """
     number, _, query = uri.removeprefix("superpmi:").partition("?")
     index = whole_number(number)
     if not index:
-        raise ProgramError(f"{uri!r} names no method: write {FORM}, with a number from 1 on")
+        raise ProgramError(f"{uri!r} names no method: write {FORM}, with a number from 1")
     collection = collection_of(query, uri)
     return MethodUri(uri_of(index, collection), index, collection)
 
@@ -49,14 +49,14 @@ def uri_of(index: int, collection: Collection) -> str:
 
 
 def collection_of(query: str, said: str) -> Collection:
-    """Return the collection of `core_root=FOLDER&mch=FILE`; what is left out, environment variables say.
+    """Return the collection of `core_root=FOLDER&mch=FILE`; environment variables replace missing options.
 
     Args:
-        query: The options; empty for none.
-        said: What they stand in, for messages.
+        query: The options; may be empty.
+        said: The text that contains them, for messages.
 
     Raises:
-        ProgramError: An option is unknown or given twice, or neither it nor the variable is there.
+        ProgramError: An option is unknown or given twice, or neither an option nor its variable is set.
     """
     given: dict[str, str] = {}
     for word in query.split("&") if query else ():

@@ -1,1 +1,1 @@
-"""Real C: source distributions of the Python Package Index, pinned, and the functions in them."""
+"""Pinned source distributions of the Python Package Index, and the C functions in them."""

@@ -1,4 +1,4 @@
-"""Archives of source distributions: fetched once, checked by their hash, and unpacked in the cache folder."""
+"""Archives of source distributions: fetched once, verified by hash, unpacked in the cache folder."""
 
 import hashlib
 import tarfile
@@ -13,20 +13,20 @@ from irgym.envs.cse.programs.packages.pinned import Package
 from irgym.measure.store import Store
 
 TIMEOUT_S = 60.0
-"""Seconds that the server may be silent."""
+"""Time limit for the server's next bytes, in seconds."""
 
 LARGEST = 1 << 28
-"""Most bytes of an archive that are read; one with more has another hash than the pinned one."""
+"""Greatest number of bytes read of an archive; a longer one fails the hash check."""
 
 STORE = Store("cse/packages", ".tar.gz")
 """Archives."""
 
 
 def unpacked(package: Package) -> Path:
-    """Return the folder of a source distribution, fetching it where that was not done before.
+    """Return the folder of a source distribution, fetching it if needed.
 
     Raises:
-        StorageError: It cannot be fetched, has another content than the pinned one, or cannot be written.
+        StorageError: It cannot be fetched or written, or its hash is not the pinned one.
     """
     name = f"{package.name}-{package.version}-{package.sha256[:16]}"
     folder = STORE.folder / name
@@ -45,13 +45,13 @@ def _fetched(package: Package) -> bytes:
     if found != package.sha256:
         raise StorageError(
             f"{package.url} has SHA-256 {found}, not the pinned {package.sha256}: "
-            "what the network returns was changed on the way"
+            "the file was changed on the server or on the way"
         )
     return content
 
 
 def _unpack(archive: Path, folder: Path) -> None:
-    """Unpack an archive; of several processes that do, the first one's folder stays."""
+    """Unpack an archive; if several processes do so at once, the first one's folder stays."""
     with (
         explained(f"cannot unpack {archive}", "check the permissions of its folder, or free some space"),
         TemporaryDirectory(dir=archive.parent, prefix=".") as temporary,

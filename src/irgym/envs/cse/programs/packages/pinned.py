@@ -1,4 +1,4 @@
-"""Which source distributions there are, and which of their functions have candidates."""
+"""Pinned source distributions, and their functions with candidates."""
 
 import json
 import tomllib
@@ -11,7 +11,7 @@ from typing import Any
 FOLDER = Path(__file__).parent
 
 FUNCTIONS = FOLDER / "functions.json"
-"""By file, the functions that have candidates; `python benchmarks/cse_packages.py --write` made it."""
+"""Functions with candidates by file, written by `python benchmarks/cse_packages.py --write`."""
 
 
 @dataclass(frozen=True)
@@ -19,13 +19,13 @@ class Package:
     """A source distribution.
 
     Attributes:
-        name: Its name in the index.
-        version: Its version.
-        split: Which split of the data set its functions are in.
-        url: Where its archive is.
+        name: Name in the index.
+        version: Version.
+        split: Split of the data set to which its functions belong.
+        url: URL of the archive.
         sha256: The archive's SHA-256.
-        sources: Patterns of the files that are compiled, from the archive's folder.
-        include: Folders in which headers are looked for, likewise.
+        sources: Patterns of the compiled files, relative to the archive's folder.
+        include: Header folders, likewise.
         define: Macros, `NAME` or `NAME=VALUE`.
     """
 
@@ -39,19 +39,23 @@ class Package:
     define: tuple[str, ...] = ()
 
     def options(self, folder: Path) -> tuple[str, ...]:
-        """Return what the compiler is told.
+        """Return the compiler options.
 
         Args:
-            folder: Where the archive was unpacked.
+            folder: Folder of the unpacked archive.
         """
-        return (*(f"-I{folder / one}" for one in self.include), *(f"-D{one}" for one in self.define))
+        return (
+            *(f"-I{folder / header}" for header in self.include),
+            *(f"-D{macro}" for macro in self.define),
+        )
 
 
 @cache
 def packages() -> Mapping[str, Package]:
     """Return the packages by name."""
     return {
-        name: _package(name, of) for name, of in tomllib.loads((FOLDER / "pinned.toml").read_text()).items()
+        name: _package(name, entry)
+        for name, entry in tomllib.loads((FOLDER / "pinned.toml").read_text()).items()
     }
 
 
@@ -61,6 +65,6 @@ def functions() -> Mapping[str, tuple[str, ...]]:
     return {file: tuple(names) for file, names in json.loads(FUNCTIONS.read_text()).items()}
 
 
-def _package(name: str, of: Mapping[str, Any]) -> Package:
-    lists = {key: tuple(of.get(key, ())) for key in ("sources", "include", "define")}
-    return Package(name, of["version"], of["split"], of["url"], of["sha256"], **lists)
+def _package(name: str, entry: Mapping[str, Any]) -> Package:
+    lists = {key: tuple(entry.get(key, ())) for key in ("sources", "include", "define")}
+    return Package(name, entry["version"], entry["split"], entry["url"], entry["sha256"], **lists)

@@ -1,0 +1,9 @@
+"""The interpreter against LLVM's machine code, on random functions."""
+
+from cse_interpreter import compare
+
+
+def test_what_is_defined_is_what_machine_code_returns() -> None:
+    outcomes, wrong = compare(count=40, seed=7)
+    assert not wrong, wrong[0]
+    assert outcomes["equal"] > 100 and outcomes["undefined"] > 100
