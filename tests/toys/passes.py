@@ -76,7 +76,7 @@ OPS = Objective("ops", "", "number of operations", exact=True, timed=False)
 
 
 class PassTask(Task[Module]):
-    """URI `passes://FAMILY/OPS`, OPS being eight counts joined by `-`; only the original of `wrong` validates."""
+    """URI `passes://FAMILY/OPS` with eight counts joined by `-`; only the original of `wrong` validates."""
 
     space = SPACE
     forms: ClassVar = {".txt": "text"}
