@@ -1,7 +1,7 @@
-"""Which published models `linalg.from_torch` loads as they are, with random weights; a table as markdown.
+"""Load published models into linalg as they are, with random weights; print a table as markdown.
 
-Each is built by its package's own functions, put into evaluation mode, imported in a process of its own, and
-described as a program. Of one that is refused, the message says what is in the way.
+Each is built by functions of its package, put into evaluation mode, imported in a separate process, and
+described as a program. If a model is refused, the message names the obstacle.
 
     pip install torchvision timm transformers torchaudio
     python benchmarks/published_models.py --out docs/measured/published_models.md
@@ -261,10 +261,10 @@ def load(published: Published) -> Loaded:
     """Build a model and load it in this process."""
     import torch
 
-    from irgym import linalg
     from irgym.base.errors import IrgymError
     from irgym.envs.graph.programs.models.images import declare_operators_that_cannot_be_loaded
     from irgym.envs.linalg.environment import LINALG
+    from irgym.programs import from_torch
 
     without_torchaudios_library()
     declare_operators_that_cannot_be_loaded()
@@ -272,7 +272,7 @@ def load(published: Published) -> Loaded:
     module, inputs = published.build()
     begun = time.perf_counter()
     try:
-        uri = linalg.from_torch(module.eval(), *inputs)
+        uri = from_torch(module.eval(), *inputs, environment="linalg")
         seconds = time.perf_counter() - begun
         operations, problem = len(LINALG.task(uri).program.operations), ""
     except IrgymError as error:

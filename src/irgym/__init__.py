@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
     from irgym.judging.result import Tuned
+    from irgym.sessions import onnx_session
 
 __all__ = [
     "Comparing",
@@ -50,6 +51,7 @@ __all__ = [
     "history",
     "imitate",
     "load_policy",
+    "onnx_session",
     "replay",
     "task",
     "train",
@@ -71,6 +73,7 @@ _PLACES = {
     "history": "irgym.api.tuning",
     "imitate": "irgym.api.imitation",
     "load_policy": "irgym.api.programs",
+    "onnx_session": "irgym.sessions",
     "replay": "irgym.api.tuning",
     "task": "irgym.api.programs",
     "train": "irgym.api.training",

@@ -10,7 +10,6 @@ import pytest
 from small_models import small
 
 import irgym
-import irgym.graph
 from irgym.base.errors import BackendError, IrgymError, ProgramError, StorageError
 from irgym.envs.graph import runner
 from irgym.envs.graph.checking.checks import feeds_of
@@ -61,7 +60,7 @@ def test_a_model_opens_with_the_options_of_its_ending(
     task: GraphTask, ending: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     [path] = task.export(ended(task, ending), tmp_path / "a.onnx")
-    options = irgym.graph.session(path).get_session_options()
+    options = irgym.onnx_session(path).get_session_options()
     assert options.graph_optimization_level == NAMES[ending]
     assert options.intra_op_num_threads == task.threads
     # ONNX Runtime reads them too, where it is told to.
@@ -73,12 +72,12 @@ def test_a_model_opens_with_the_options_of_its_ending(
 
 def test_a_result_opens_as_it_is():
     result = irgym.replay(small("lstm"), "stop-extended")
-    session = irgym.graph.session(result)
+    session = irgym.onnx_session(result)
     assert session.get_session_options().graph_optimization_level == NAMES["stop-extended"]
     path = result.task.path  # pyright: ignore
     assert session.run(None, feeds_of(path, 0))[0].shape == tuple(session.get_outputs()[0].shape)
     with pytest.raises(IrgymError, match="no model of ONNX"):
-        irgym.graph.session(irgym.replay("loops://mm/8x8x8", ""))
+        irgym.onnx_session(irgym.replay("loops://mm/8x8x8", ""))
 
 
 def test_measuring_heeds_no_options_in_models(task: GraphTask, monkeypatch: pytest.MonkeyPatch):
@@ -93,7 +92,7 @@ def test_weights_that_do_not_fit_go_beside_the_model(task: GraphTask, tmp_path: 
     assert beside == tmp_path / "two.onnx.data" and path.stat().st_size < beside.stat().st_size
     onnx.checker.check_model(str(path))
     feeds = feeds_of(task.path, 0)
-    results = [irgym.graph.session(one).run(None, feeds) for one in (whole, path)]
+    results = [irgym.onnx_session(one).run(None, feeds) for one in (whole, path)]
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -101,11 +100,11 @@ def test_weights_that_do_not_fit_go_beside_the_model(task: GraphTask, tmp_path: 
 def test_a_model_for_other_blocks_is_refused(task: GraphTask, tmp_path: Path):
     state = blocked(task)
     [path] = task.export(state, tmp_path / "a.onnx")
-    irgym.graph.session(path)
+    irgym.onnx_session(path)
     with pytest.raises(
         BackendError, match=r"blocks of 4 channels, and ONNX Runtime has blocks of \d+ on this"
     ):
-        irgym.graph.session(noted(path, block="4"))
+        irgym.onnx_session(noted(path, block="4"))
     [plain] = task.export(task.initial(), tmp_path / "b.onnx")
     assert "irgym.block" not in {one.key for one in onnx.load(plain).metadata_props}
 
@@ -117,16 +116,16 @@ def test_an_exported_model_is_a_program_whose_notes_are_replaced(tmp_path: Path)
     [second] = again.export(ended(again, "stop-basic"), tmp_path / "b.onnx")
     keys = [one.key for one in onnx.load(second).metadata_props]
     assert len(keys) == len(set(keys))
-    options = irgym.graph.session(second).get_session_options()
+    options = irgym.onnx_session(second).get_session_options()
     assert options.graph_optimization_level == NAMES["stop-basic"]
 
 
 def test_what_cannot_be_opened_is_told(task: GraphTask, tmp_path: Path):
     [path] = task.export(task.initial(), tmp_path / "a.onnx")
     with pytest.raises(ProgramError, match="does not say under which session options"):
-        irgym.graph.session(noted(path, session=""))
+        irgym.onnx_session(noted(path, session=""))
     (tmp_path / "b.onnx").write_text("nothing")
     with pytest.raises(ProgramError, match="no ONNX model"):
-        irgym.graph.session(tmp_path / "b.onnx")
+        irgym.onnx_session(tmp_path / "b.onnx")
     with pytest.raises(StorageError, match="cannot read"):
-        irgym.graph.session(tmp_path / "c.onnx")
+        irgym.onnx_session(tmp_path / "c.onnx")

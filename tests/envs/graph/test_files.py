@@ -9,7 +9,7 @@ import pytest
 from graph_reading.opening import Refused, opened, ran
 from odd_models import text
 
-import irgym.graph
+import irgym
 from irgym.base.errors import BaselineError, ProgramError
 from irgym.core.cost import Outcome
 from irgym.envs.graph import runner
@@ -126,7 +126,7 @@ def test_a_model_without_operators_opens(tmp_path: Path):
     assert not task.graph.nodes
     exported = tmp_path / "out.onnx"
     task.export(task.initial(), exported)
-    [found] = irgym.graph.session(str(exported)).run(None, {"x": np.zeros(3, np.float32)})
+    [found] = irgym.onnx_session(str(exported)).run(None, {"x": np.zeros(3, np.float32)})
     np.testing.assert_array_equal(found, [1.0, 2.0, 3.0])
 
 

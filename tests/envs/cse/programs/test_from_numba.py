@@ -4,8 +4,8 @@ import pytest
 
 import irgym
 from irgym.base.errors import ProgramError
-from irgym.cse import from_numba
 from irgym.envs.cse.environment import CSE
+from irgym.programs import from_numba
 
 
 def clipped(values, low):

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 pytest.importorskip("torch_mlir")
 
-import irgym.linalg
 from irgym.envs.linalg.importing.description import describe
+from irgym.envs.linalg.importing.from_torch import from_torch
 
 
 class Function(nn.Module):
@@ -24,7 +24,7 @@ class Function(nn.Module):
 
 def names(function: Any, path: Path, *shapes: tuple[int, ...]) -> list[str]:
     """Return the operations of an imported function; other tests check its results."""
-    irgym.linalg.from_torch(Function(function), *(torch.zeros(shape) for shape in shapes), path=path)
+    from_torch(Function(function), *(torch.zeros(shape) for shape in shapes), path=path)
     return [operation.name for operation in describe(path.read_text())[1].operations]
 
 

@@ -10,10 +10,10 @@ from mlir_execution import execute
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-import irgym.linalg
 from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.importing import torch_import
+from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.importing.torch_import import network_program
 from irgym.envs.linalg.programs.families import NETWORKS
 from irgym.envs.linalg.programs.networks import as_function, build
@@ -22,7 +22,7 @@ from irgym.envs.linalg.programs.uris import Network, parse_uri
 
 def _agree(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> str:
     """Check that the imported program computes torch's results; return its text."""
-    assert irgym.linalg.from_torch(module, *inputs, path=path) == f"linalg:{path}"
+    assert from_torch(module, *inputs, path=path) == f"linalg:{path}"
     text = path.read_text()
     kept = np.load(path.with_suffix(".npz"))
     weights = {int(name[3:]): value for name, value in kept.items() if name != "names"}
@@ -143,7 +143,7 @@ def test_elements_of_double_precision(tmp_path: Path):
 def test_results_in_any_structure(tmp_path: Path):
     module = Function(lambda _, x: {"sum": x + x, "nothing": None, "pair": (x * x, 3)})
     path = tmp_path / "nested.mlir"
-    irgym.linalg.from_torch(module, _random(4, 4), path=path)
+    from_torch(module, _random(4, 4), path=path)
     x = _random(4, 4).numpy()
     found = execute(path.read_text(), [x])
     assert len(found) == 2
@@ -207,7 +207,7 @@ def test_files_go_to_the_cache_under_a_name_made_of_their_content(
 ):
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
     first, second = nn.Linear(20, 20).eval(), nn.Linear(20, 20).eval()
-    uris = [irgym.linalg.from_torch(module, _random(2, 20)) for module in (first, first, second)]
+    uris = [from_torch(module, _random(2, 20)) for module in (first, first, second)]
     assert uris[0] == uris[1] != uris[2] and "/Linear-" in uris[0]
     assert (
         sorted(path.suffix for path in tmp_path.rglob("*.*")) == [".mlir"] * 2 + [".npz"] * 2 + [".pt2"] * 2
@@ -258,14 +258,14 @@ def test_what_cannot_be_imported_is_named_in_one_sentence(
     module: Any, inputs: tuple[Any, ...], words: str, tmp_path: Path
 ):
     with pytest.raises(ProgramError, match=words) as caught:
-        irgym.linalg.from_torch(module, *inputs, path=tmp_path / "program.mlir")
+        from_torch(module, *inputs, path=tmp_path / "program.mlir")
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 600
     assert not list(tmp_path.iterdir())
 
 
 def test_the_entry_point_imports_neither_torch_nor_a_compiler():
     code = (
-        "import sys, irgym.linalg; from irgym.envs.linalg.programs import datasets;"
+        "import sys, irgym.programs; from irgym.envs.linalg.programs import datasets;"
         "datasets.dataset('operators');"
         "assert not {'torch', 'torch_mlir'} & set(sys.modules)"
     )
@@ -274,17 +274,17 @@ def test_the_entry_point_imports_neither_torch_nor_a_compiler():
 
 def test_the_suffix_is_checked_first(tmp_path: Path):
     with pytest.raises(ProgramError, match=r"\*.mlir"):
-        irgym.linalg.from_torch(nn.Linear(4, 4), _random(4, 4), path=tmp_path / "program.txt")
+        from_torch(nn.Linear(4, 4), _random(4, 4), path=tmp_path / "program.txt")
 
 
 def test_tensorflow_beside_it_is_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "tensorflow", type(sys)("tensorflow"))
     with pytest.raises(BackendError, match="does not import tensorflow"):
-        irgym.linalg.from_torch(nn.Linear(2, 2), torch.zeros(1, 2))
+        from_torch(nn.Linear(2, 2), torch.zeros(1, 2))
 
 
 def test_a_program_that_is_not_what_the_module_computes_is_refused(monkeypatch: pytest.MonkeyPatch):
     trace = torch_import.trace
     monkeypatch.setattr(torch_import, "trace", lambda module, inputs: trace(nn.ReLU6().eval(), inputs))
     with pytest.raises(ProgramError, match=r"imports of ReLU is not what the module computes"):
-        irgym.linalg.from_torch(nn.ReLU().eval(), 20 * _random(4, 4))
+        from_torch(nn.ReLU().eval(), 20 * _random(4, 4))

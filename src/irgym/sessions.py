@@ -1,22 +1,19 @@
-"""graph models: from torch by `irgym.graph.from_torch`, to ONNX Runtime by `irgym.graph.session`."""
+"""`irgym.onnx_session`: a tuned model in ONNX Runtime, under the options that it was tuned for."""
 
 from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError
-from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.running.opening import session_of_file, session_of_state
 from irgym.envs.graph.task import GraphTask
 from irgym.judging.result import Tuned
 
-__all__ = ["from_torch", "session"]
 
-
-def session(model: Tuned | str | Path) -> Any:
+def onnx_session(model: Tuned | str | Path) -> Any:
     """Open a model in ONNX Runtime under the session options that it was tuned for.
 
     Args:
-        model: What `irgym.tune` or `irgym.replay` returned for a program of graph, or an exported file.
+        model: Result of `irgym.tune` or `irgym.replay` for a program of graph, or an exported file.
 
     Returns:
         An `onnxruntime.InferenceSession`.
