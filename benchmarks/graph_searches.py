@@ -22,7 +22,8 @@ from irgym.core.schedule import replay
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.eqsat.saturation import Limits, saturate
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import literal
 from irgym.envs.graph.rewriting.rule import Rule

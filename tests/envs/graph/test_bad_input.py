@@ -152,14 +152,14 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a sequence made": (_SEQUENCE, "the result y is a sequence, and only tensors are compared"),
     "maps made": (_MAPS, "zipmap=False"),
     "an optional made": (_OPTIONAL, "only tensors are compared"),
-    "texts given": (_model(_STRINGS), "holds texts"),
+    "texts given": (_model(_STRINGS), "holds strings"),
     "texts inside": (
         _changed(
             lambda model: model.graph.initializer.append(
                 helper.make_tensor("s", TensorProto.STRING, [1], [b"a"])
             )
         ),
-        "has texts among its weights",
+        "has strings among its weights",
     ),
     "random numbers": (
         _model("g (float[2] x) => (float[2] y) { r = RandomNormalLike(x) y = Add(x, r) }"),

@@ -9,7 +9,8 @@ from small_graphs import graph_of
 
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of

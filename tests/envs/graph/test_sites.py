@@ -4,7 +4,8 @@ import numpy as np
 from small_graphs import BLOCK, graph_of
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.rewriting.sites import Finder, Sites
 from irgym.envs.graph.state import GraphState
 

@@ -5,7 +5,6 @@ import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,25 +28,14 @@ from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, Sources
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
+from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
-from irgym.measure.code_digest import digest_of
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
 
 BACKEND = "ort"
 """The back end: ONNX Runtime on one thread, `ort:N` on N."""
-
-CODE = (
-    "envs/graph/costs/measuring.py",
-    "envs/graph/ir",
-    "envs/graph/programs/inputs.py",
-    "envs/graph/programs/ranges.py",
-    "envs/graph/runner.py",
-    "envs/graph/checking",
-    "envs/graph/running",
-)
-"""The files that what is measured follows from."""
 
 RUNNING = Limits(timeout_s=600.0, memory_bytes=20 * GIB)
 """What running a candidate may take: of the largest weights three copies, since each of two sessions that are
@@ -248,19 +236,6 @@ def threads_of(backend: str | None) -> int:
     threads = int(match[1] or 1)
     check_threads(threads)
     return threads
-
-
-def toolchain() -> str:
-    """Return the versions of what runs models.
-
-    Raises:
-        BackendError: ONNX or ONNX Runtime is not installed.
-    """
-    try:
-        versions = f"onnxruntime {version('onnxruntime')}; onnx {version('onnx')}"
-    except PackageNotFoundError as error:
-        raise BackendError(f"{error.name} is not installed: run {INSTALL}") from error
-    return f"{versions}; irgym's code {digest_of(*CODE)}"
 
 
 GRAPH = GraphEnvironment()

@@ -15,7 +15,8 @@ from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
 from irgym.envs.graph.costs.costs import PLAIN, Costs, residences_of
 from irgym.envs.graph.costs.signature import Residence, Residences, signature_of
-from irgym.envs.graph.ir.graph import Graph, Rewrite, node
+from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.evaluators import summed

@@ -10,7 +10,8 @@ from irgym.core.cost import Outcome
 from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.measuring import copies, evicting, filled, measure
 from irgym.envs.graph.costs.signature import Operand, Residences, Signature, signature_of
-from irgym.envs.graph.ir.graph import Graph, Node, Opaque, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node, Opaque, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.running.sessions import Program
 from irgym.measure.target import host_target

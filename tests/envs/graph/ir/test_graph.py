@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from irgym.base.errors import ScheduleError
-from irgym.envs.graph.ir.graph import Graph, Node, Rewrite, node
+from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, computed, literal
 
@@ -61,7 +62,7 @@ def test_values_that_inner_graphs_use_keep_their_names():
     inner = Node("If", ("c",), ("y",), captured=("a",))
     graph = graph_of(node("Relu", ["x"], ["a"]), inner, outputs=("y",), inputs=("x", "c"))
     assert graph.users["a"] == ("y",)
-    with pytest.raises(ScheduleError, match="nothing can stand for it"):
+    with pytest.raises(ScheduleError, match="it cannot be replaced"):
         graph.rewritten(Rewrite(("a",), replaced={"a": "x"}))
 
 
