@@ -112,8 +112,8 @@ _TRAINING = "g (float[2,4] x) => (float[2,4] y) <float p = {0.5}, bool t = {1}> 
 _STRINGS = "g (string[2] x) => (string[2] y) { y = StringConcat(x, x) }"
 
 REFUSED: dict[str, tuple[Make, str]] = {
-    "a text": (_content(b"# no model\n"), "is no ONNX model, or was cut off: export it anew"),
-    "nothing": (_content(b""), "is empty: export the model anew"),
+    "a text": (_content(b"# no model\n"), "is no ONNX model, or was cut off: export it again"),
+    "nothing": (_content(b""), "is empty: export the model again"),
     "a part": (lambda path: (_opset(20)(path), os.truncate(path, 150)), "is no ONNX model, or was cut off"),
     "a folder": (lambda path: path.mkdir(), "is a folder: name a file in it"),
     "gzip": (_content(gzip.compress(b"x")), "is packed by gzip: unpack it"),
@@ -122,11 +122,11 @@ REFUSED: dict[str, tuple[Make, str]] = {
         _content(b"\x1c\0\0\0ORTM"),
         "is of ONNX Runtime's own format: give the ONNX file",
     ),
-    "weights missing": (_external("weights.bin"), "has weights in weights.bin, which is not there"),
+    "weights missing": (_external("weights.bin"), "has weights in weights.bin, which does not exist"),
     "weights cut off": (_external("weights.bin", bytes(100)), "is no valid ONNX model"),
-    "weights above": (_external("../weights.bin", bytes(128)), "outside its folder: save it anew"),
-    "weights at a path": (_external("{}/weights.bin", bytes(128)), "outside its folder: save it anew"),
-    "weights behind a link": (_linked, "outside its folder: save it anew"),
+    "weights above": (_external("../weights.bin", bytes(128)), "outside its folder: save it again"),
+    "weights at a path": (_external("{}/weights.bin", bytes(128)), "outside its folder: save it again"),
+    "weights behind a link": (_linked, "outside its folder: save it again"),
     "an old opset": (_opset(6), "is of opset 6, and those from 7 to "),
     "a future opset": (_opset(99), "is of opset 99, and those from 7 to "),
     "a future format": (_changed(lambda model: setattr(model, "ir_version", 99)), "is no valid ONNX model"),
@@ -213,8 +213,8 @@ def test_what_does_not_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
     [
         ("", "leaves sizes open (batch, sequence): give them, as in graph:{path}?batch=1&sequence=1"),
         ("?batch=1", "leaves sizes open (sequence): give them, as in graph:{path}?batch=1&sequence=1"),
-        ("?batch=1&width=2", "leaves no dimension 'width' open; those that it does: batch, sequence"),
-        ("?batch=1&sequence=2&x.0=3", "leaves no dimension 'x.0' open; those that it does: batch, sequence"),
+        ("?batch=1&width=2", "has no open dimension 'width'; its open dimensions: batch, sequence"),
+        ("?batch=1&sequence=2&x.0=3", "has no open dimension 'x.0'; its open dimensions: batch, sequence"),
         ("?batch=0&sequence=2", "batch must be a whole number in 1 to"),
         ("?batch=two&sequence=2", "batch must be a whole number in 1 to"),
         ("?batch=-1&sequence=2", "batch must be a whole number in 1 to"),

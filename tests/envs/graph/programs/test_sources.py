@@ -107,7 +107,7 @@ def test_wrong_bindings_are_named(sources: Sources, tmp_path: Path):
     said = refused(sources, f"graph:{path}?batch=2")
     assert f"leaves sizes open (sequence): give them, as in graph:{path}?batch=2&sequence=1" in said
     said = refused(sources, f"graph:{path}?batch=2&sequence=1&width=3")
-    assert "leaves no dimension 'width' open; those that it does: batch, sequence" in said
+    assert "has no open dimension 'width'; its open dimensions: batch, sequence" in said
     save(path, OPEN.replace("batch, sequence, 4", "2, 3, 4").replace("sequence", "3"))
     assert "those that it does: none" in refused(sources, f"graph:{path}?batch=2")
     assert sources.file(parse_program(f"graph:{path}"))
@@ -140,7 +140,9 @@ def test_small_weights_in_other_files_are_brought_inside(sources: Sources, tmp_p
     weights.write_bytes(b"")
     assert "is no valid ONNX model" in refused(sources, uri)
     weights.unlink()
-    assert "has weights in weights.bin, which is not there: put it beside the model" in refused(sources, uri)
+    assert "has weights in weights.bin, which does not exist: put it beside the model" in refused(
+        sources, uri
+    )
 
 
 def test_weights_outside_the_folder_are_refused(sources: Sources, tmp_path: Path):
@@ -162,7 +164,7 @@ def test_too_many_weights_are_refused(sources: Sources, tmp_path: Path):
     _with_external_weights(path)
     with (tmp_path / "weights.bin").open("r+b") as file:
         file.truncate(7 << 30)  # a hole
-    assert "has 7.0 GiB of weights, and at most 6 are handled: choose" in refused(
+    assert "has 7.0 GiB of weights, and at most 6 are supported: choose" in refused(
         sources, f"graph:{path}?batch=1&sequence=1"
     )
 

@@ -3,7 +3,7 @@
 The model that irgym reads from a file differs: old opsets are converted, functions inlined, constants folded.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping, Sequence

@@ -32,9 +32,9 @@ PLAIN = Calibration()
 class Costs:
     """Costs of similar graphs, such as the states of a task, by a model of their operators.
 
-    The cost of a graph is the sum of the costs of its operators and of the calibration's constants. An operator
-    with an operand of unknown shape or with strings cannot run alone, and counts as free: no rule touches such
-    operators, so they are in all states.
+    The cost of a graph is the sum of the costs of its operators and of the calibration's constants. An
+    operator with strings or with an operand of unknown shape cannot run alone, and counts as free: no rule
+    touches such operators, so they are in all states.
 
     Call `measure`, which measures the operators of some graphs in one batch, before `node` and `of`. `parts`
     needs no measurement: it is for jobs, whose evaluator measures missing operators.

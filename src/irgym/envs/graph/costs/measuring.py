@@ -1,9 +1,10 @@
 """Timing of a single operator as it would run within a model. Runs in the child process.
 
-A model of one copy of the operator and a model of several copies are timed in turn, and the time of a copy follows
-from the difference: the overhead of a run cancels out, and small operators can be measured. Each copy has
-separate weights, which are evicted from the caches before a run as far as the rest of a model would evict them.
-All copies share the inputs, which stay in a near cache, since in a model another operator has just computed them.
+A model of one copy of the operator and a model of several copies are timed in turn, and the time of a copy
+follows from the difference: the overhead of a run cancels out, and small operators can be measured. Each copy
+has separate weights, which are evicted from the caches before a run as far as the rest of a model would evict
+them. All copies share the inputs, which stay in a near cache: in a model, another operator has just computed
+them.
 """
 
 from collections.abc import Callable
@@ -178,8 +179,8 @@ def _rows(signature: Signature, place: int) -> int | None:
 def filled(operand: Operand, rows: int | None) -> Array:
     """Return an array for an operand.
 
-    Floating-point numbers are random in [0.5, 1.5). Other numbers are 1 and Booleans true, since in models they
-    mostly are masks that hide little.
+    Floating-point numbers are random in [0.5, 1.5). Other numbers are 1 and Booleans true, since in models
+    they mostly are masks that hide little.
 
     Args:
         operand: The operand.

@@ -1,6 +1,6 @@
 """Conversion of the sparse tensors of ONNX models to dense ones."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator

@@ -42,7 +42,7 @@ def ordered(
                 stack.pop()
                 continue
             if name in begun:
-                raise ScheduleError(f"{name} would need its own result: the rewrite does not apply here")
+                raise ScheduleError(f"{name} would depend on its result: the rewrite does not apply here")
             begun.add(name)
             stack.extend(needed)
     return tuple(found)

@@ -4,7 +4,7 @@ Checking a model, folding its constants and inferring its shapes each copy the w
 fail for a model of 2 GiB or more. Large weights are therefore taken out of the model meanwhile.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Collection

@@ -3,7 +3,7 @@
 It runs in a child process, since ONNX's parser and checker are native code.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import hashlib

@@ -6,7 +6,7 @@ from math import prod
 import numpy as np
 
 UNUSED = "irgym.unused:"
-"""Prefix of names for unused first outputs: they have none in ONNX, but a node is named by its first output."""
+"""Prefix of names for unused first outputs: unnamed in ONNX, but a node is named by its first output."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """Conversion of tensor graphs to ONNX models."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Sequence

@@ -1,8 +1,9 @@
 """X-RLflow's observation: the graph, and the whole graph after each candidate.
 
-From He et al., "X-RLflow: Graph Reinforcement Learning for Neural Network Subgraphs Transformation", MLSys 2023:
-operators one-hot, sizes of tensors at edges, self-loops, and 0 as the global feature. Nothing but its graph
-describes a candidate. This observation is for comparison; `graph` shows the same choices in a single graph.
+From He et al., "X-RLflow: Graph Reinforcement Learning for Neural Network Subgraphs Transformation", MLSys
+2023: operators one-hot, sizes of tensors at edges, self-loops, and 0 as the global feature. Nothing but its
+graph describes a candidate. This observation is for comparison; `graph` shows the same choices in a single
+graph.
 """
 
 from collections.abc import Sequence
@@ -100,7 +101,7 @@ class _MetaGraph:
         )
 
     def members(self) -> NDArray[np.int64]:
-        """Return pairs of a candidate and a node of its graph, shape [M, 2]; the first graph has no candidate."""
+        """Return pairs of a candidate and a node of its graph, shape [M, 2]; the first graph is of none."""
         first = self.begins[1]
         owners = np.repeat(np.arange(len(self.begins) - 2), np.diff(self.begins[1:]))
         return np.stack([owners, np.arange(first, len(self.kinds))], axis=1)
@@ -114,8 +115,8 @@ def _sizes(kind: TensorType | None) -> tuple[float, ...]:
 def meta_graph_of(task: Any, state: GraphState) -> GraphObservation:
     """Return the graph and the graph after each candidate, whose nodes are the candidate's members.
 
-    The graphs are rewritten, but neither searched for sites nor cached: a policy takes at most one of them, and
-    the task's cache is for steps that are taken.
+    The graphs are rewritten, but neither searched for sites nor cached: a policy takes at most one of them,
+    and the task's cache is for steps that are taken.
     """
     candidates: Candidates = task.candidates(state)
     after = [applied(task.finder, state, rule, sites)[0] for (rule, _), sites in candidates.items()]

@@ -183,7 +183,7 @@ def _candidates(candidates: Candidates) -> NDArray[np.float32]:
 
 
 def graph_of(task: Any, state: GraphState) -> GraphObservation:
-    """Return the graph: inputs, then operators; a candidate's members are the operators that its rule matches."""
+    """Return the graph: inputs, then operators; the members of a candidate are the operators of its match."""
     graph = state.graph
     candidates: Candidates = task.candidates(state)
     rows: list[_Row] = task.rows.of(graph)

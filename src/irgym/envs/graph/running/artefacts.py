@@ -1,6 +1,6 @@
 """Cached models: the structure as ONNX, the weights in a file that is mapped into memory."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import json

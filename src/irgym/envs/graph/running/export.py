@@ -1,6 +1,6 @@
 """Export of rewritten models to files."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Reading of program files, in a child process: each is read and run once, and the result is cached."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping

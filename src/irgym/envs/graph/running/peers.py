@@ -4,7 +4,7 @@ The model that a tool writes runs at the level of ONNX Runtime's optimiser at wh
 is imported only in a child process.
 """
 
-# onnx and these tools leave parts of their own types open.
+# The types of onnx and of these tools are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import warnings

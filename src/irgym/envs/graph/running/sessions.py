@@ -80,7 +80,7 @@ def opened(model: bytes | str, options: Any) -> Any:
 
 @contextmanager
 def _given_options() -> Generator[None]:
-    """Hide the variable that makes ONNX Runtime take options from the model: ours and weights would be lost."""
+    """Hide the variable that makes ONNX Runtime take options from the model: ours would be ignored."""
     told = os.environ.pop(CONFIG_VARIABLE, None)
     try:
         yield

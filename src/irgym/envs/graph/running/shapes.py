@@ -3,7 +3,7 @@
 onnx infers shapes by other formulas in places, such as for the number of windows of a pool.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import json
