@@ -1,4 +1,4 @@
-"""Files that are no models, models that cannot be handled, and odd ones that can, at the command line."""
+"""Files that are no models, unsupported models, and odd but supported ones, at the command line."""
 
 import gzip
 import os
@@ -30,7 +30,7 @@ OPEN = "g (float[batch, sequence, 4] x) => (float[batch, both] y) { r = Relu(x) 
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Run a command that is refused; return its one sentence."""
+    """Run a command that is refused; return its message of one sentence."""
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
@@ -49,7 +49,7 @@ def _model(body: str, **weights: np.ndarray) -> Make:
 
 
 def _changed(change: Callable[[onnx.ModelProto], object]) -> Make:
-    """Return what writes a small model after a change."""
+    """Return a function that writes a small model after a change."""
 
     def write(path: Path) -> None:
         model = with_weights(
@@ -66,7 +66,7 @@ def _opset(version: int) -> Make:
 
 
 def _external(location: str, content: bytes | None = None) -> Make:
-    """Return what writes a model with its weights elsewhere, and there some content."""
+    """Return a function that writes a model with external weights, and content at their place."""
 
     def write(path: Path) -> None:
         def change(model: onnx.ModelProto) -> None:
@@ -92,7 +92,7 @@ def _linked(path: Path) -> None:
 
 
 def _results(kind: onnx.TypeProto, *nodes: onnx.NodeProto) -> Make:
-    """Return what writes a model with a result of some type."""
+    """Return a function that writes a model with a result of some type."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))
     graph = helper.make_graph(nodes, "g", [x], [helper.make_value_info("y", kind)])
     domains = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
@@ -240,7 +240,7 @@ def test_a_bare_file_with_sizes_is_rewritten(tmp_path: Path, capsys: pytest.Capt
     result = tmp_path / "fast.onnx"
     main(["replay", f"{path}?batch=3", "matmul-as-gemm@b", "--objective", "nodes", "--export", str(result)])
     assert f"graph:{path}?batch=3" in capsys.readouterr().out
-    assert "Gemm" in {one.op_type for one in onnx.load(result).graph.node}
+    assert "Gemm" in {node.op_type for node in onnx.load(result).graph.node}
 
 
 @pytest.mark.parametrize("suffix", ["ort", "onnx.gz", "onnx.zip", "onnx.data", "onnx_data"])
@@ -290,13 +290,13 @@ UNTOUCHED = {
     "sizes that depend on numbers",
     "numbers chosen by a mask",
 }
-"""Odd models in which nothing is known of the shapes that rules ask for."""
+"""Odd models without known shapes, which rules ask for."""
 
 
 def test_states_share_their_weights(tmp_path: Path):
-    """A weight that nothing can be computed of is mapped once; no state, and no request, holds a copy."""
+    """A weight that no constant depends on is mapped once; no state and no job holds a copy."""
     path = tmp_path / "large.onnx"
-    weights = {"w": ramp(600, 600), "v": ramp(600)}  # more than what is set aside when a model is read
+    weights = {"w": ramp(600, 600), "v": ramp(600)}  # large enough to be set aside when the model is read
     assert weights["w"].nbytes > HEAVY
     onnx.save(
         with_weights(
@@ -310,9 +310,9 @@ def test_states_share_their_weights(tmp_path: Path):
     after = task.step(first, task.space.parse("matmul-as-gemm@b"))
     assert after.graph.weights["w"] is first.graph.weights["w"]
     arrays = model_at(task.path).weights
-    [one, other] = [arrays.array(state.graph.weights["w"]) for state in (first, after)]
-    assert np.shares_memory(one, other) and not one.flags.owndata and not one.flags.writeable
-    assert np.array_equal(one, weights["w"])
+    [before, other] = [arrays.array(state.graph.weights["w"]) for state in (first, after)]
+    assert np.shares_memory(before, other) and not before.flags.owndata and not before.flags.writeable
+    assert np.array_equal(before, weights["w"])
     assert all(len(pickle.dumps(task.job(state))) < 100_000 for state in (first, after))
     assert runner.validate(task.path, after.graph, 1, 0, 1).ok
 

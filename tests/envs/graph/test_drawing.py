@@ -1,4 +1,4 @@
-"""Graphs as pictures."""
+"""Drawings of graphs."""
 
 from pathlib import Path
 from statistics import median
@@ -51,8 +51,8 @@ def test_everything_is_in_the_picture(task: GraphTask):
     names = {box.name for box in drawing.boxes}
     assert len(names) == len(graph.nodes) + len(graph.inputs) + len(graph.outputs) == 8
     links = {(arrow.source, arrow.target) for arrow in drawing.arrows}
-    for name, one in graph.nodes.items():
-        for value in one.operands:
+    for name, user in graph.nodes.items():
+        for value in user.operands:
             if value not in graph.weights:
                 assert (graph.producers.get(value, f"input:{value}"), name) in links
     assert ("relu", "output:1") in links and len(drawing.arrows) == len(links) == 7

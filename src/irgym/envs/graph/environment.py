@@ -46,8 +46,8 @@ DEFAULT_POLICY = "models"
 """The shipped policy that `--policy default` means."""
 
 RUNNING = Limits(timeout_s=600.0, memory_bytes=20 * GIB)
-"""Limits for running a candidate. Memory suffices for three copies of the largest weights: two sessions timed in
-turn have a copy each, and weights may be computed."""
+"""Limits for running a candidate. Memory suffices for three copies of the largest weights: two sessions timed
+in turn have a copy each, and weights may be computed."""
 
 
 @dataclass(frozen=True)

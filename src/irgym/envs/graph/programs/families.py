@@ -149,7 +149,7 @@ TRANSFORMERS = (
     ),
     Family(
         "drawn_transformer",
-        "attention as it is written here and there, drawn by `seed`; to train on",
+        "variants of attention from published networks, drawn by `seed`; to train on",
         (*_attention(2, 256, 4), *_text(32, 1024), _SEED),
         _HEADS,
     ),
