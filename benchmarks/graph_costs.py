@@ -1,10 +1,10 @@
-"""Checks the model of the time of tensor graphs: what operators take by themselves, against whole models.
+"""Checks the cost model of tensor graphs: times of single operators against times of whole models.
 
-Each network is timed as written, after random rewrites, and after all rewrites that ONNX
-Runtime's own optimiser knows too. Three models of the time are compared with that: the plain sum, one with a
-factor for each class of operators fitted to all networks, and the same fitted to all but the one that it is
-judged on. Errors are of times, and of speedups over the network as written, which is what searches go by.
-Beside them stands the rough estimate that rewards take their potentials from.
+Each network is timed in its original form, after random rewrites, and after all rewrites that ONNX
+Runtime's optimiser knows too. Three cost models are compared with these times: the plain sum, one with a
+factor for each class of operators fitted to all networks, and the same fitted to all other networks. Errors
+are of times, and of speedups over the original network, which guide searches. The last column is the rough
+estimate that rewards take their potentials from.
 
     python benchmarks/graph_costs.py --programs "graph://squeezenet1_1?size=64" "graph://bert?layers=2"
 """
@@ -45,17 +45,17 @@ SMALL = (
 """Networks of the data set `models`, small."""
 
 CLOSED = 400
-"""Most rewrites to a network that no rule of ONNX Runtime's applies to any more."""
+"""Limit of the rewrites until no rule of ONNX Runtime's applies."""
 
 PULL = 0.05
-"""Weight of factors of 1 among what factors are fitted to: classes that hardly occur keep theirs."""
+"""Weight of the prior that factors are 1, which classes that hardly occur keep."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Networks and rewrites to check."""
 
-    programs: tuple[str, ...] = tuple(f"graph://{one}" for one in SMALL)
+    programs: tuple[str, ...] = tuple(f"graph://{program}" for program in SMALL)
     """Networks."""
     random: int = 4
     """Random sequences of rewrites for each network."""
@@ -75,8 +75,8 @@ class Point:
         program: The network.
         way: How it was rewritten.
         ns: Its measured time.
-        row: What its operators take by themselves, by class; their number; 1.
-        estimate: The rough estimate from shapes alone, as a share of that of the network as written.
+        row: Times of its operators, by class; the number of operators; 1.
+        estimate: The rough estimate from shapes alone, relative to that of the original network.
     """
 
     program: str
@@ -108,7 +108,7 @@ def rewritten(task: GraphTask, steps: int, rng: np.random.Generator) -> GraphSta
 
 
 def closed(task: GraphTask) -> GraphState:
-    """Return a network after all rewrites that ONNX Runtime's own optimiser knows too."""
+    """Return a network after all rewrites that ONNX Runtime's optimiser knows too."""
     known = {place + 1 for place, rule in enumerate(RULES) if rule.source.startswith("ONNX Runtime's")}
     state, seen = task.initial(), set[str]()
     for _ in range(CLOSED):
@@ -122,18 +122,18 @@ def closed(task: GraphTask) -> GraphState:
 
 
 def row_of(task: GraphTask, graph: Graph) -> NDArray[np.float64]:
-    """Return what the cost of a graph is fitted by, shape [classes + 2]."""
+    """Return the regressors of a graph's cost, shape [classes + 2]."""
     row = np.zeros(len(CLASSES) + 2)
-    for one in graph.nodes.values():
-        row[CLASSES.index(class_of(one.operator))] += task.costs.node(graph, one)
+    for node in graph.nodes.values():
+        row[CLASSES.index(class_of(node.operator))] += task.costs.node(graph, node)
     row[-2:] = len(graph.nodes), 1.0
     return row
 
 
 def points_of(program: str, options: Options, bench: Bench) -> list[Point]:
-    """Measure a network as written and rewritten."""
+    """Measure a network in its original and rewritten forms."""
     task = GRAPH.task(program, f"ort:{options.threads}")
-    ways = {"as written": task.initial(), "closed": closed(task)}
+    ways = {"original": task.initial(), "closed": closed(task)}
     for number in range(options.random):
         rng = np.random.default_rng((options.seed, number))
         ways[f"random {number}"] = rewritten(task, options.steps, rng)
@@ -150,15 +150,15 @@ def points_of(program: str, options: Options, bench: Bench) -> list[Point]:
 
 
 def fitted(points: Sequence[Point]) -> NDArray[np.float64]:
-    """Return factors of classes, time of an operator and time of a run that fit best, none below 0.
+    """Return the best nonnegative factors of classes, overhead of an operator and overhead of a run.
 
-    Each point counts by its relative error. Factors of 1 count a little, too.
+    The fit minimises relative errors, with a weak prior that factors are 1.
     """
     rows = np.stack([point.row / point.ns for point in points])
     pull = np.zeros((len(CLASSES), rows.shape[1]))
     np.fill_diagonal(pull, PULL * np.sqrt(len(points)))
     wanted = np.concatenate([np.ones(len(points)), pull.diagonal()])
-    # The time of an operator and of a run are microseconds: scaled, they are solved for as well as factors.
+    # Overheads are microseconds: scale them to the magnitude of the factors.
     scale = np.ones(rows.shape[1])
     scale[-2:] = 1e3
     solution, _ = nnls(np.concatenate([rows, pull]) * scale, wanted)
@@ -172,7 +172,7 @@ def calibration_of(solution: NDArray[np.float64]) -> Calibration:
 
 def errors(points: Sequence[Point], said: Sequence[float]) -> tuple[float, float, float]:
     """Return the median error of times, its sign, and the median error of speedups over the first point."""
-    ratios = np.array([one / point.ns for one, point in zip(said, points, strict=True)])
+    ratios = np.array([time / point.ns for time, point in zip(said, points, strict=True)])
     speedups = ratios[1:] / ratios[0]
     return (
         float(np.median(np.abs(ratios - 1))),
@@ -182,13 +182,13 @@ def errors(points: Sequence[Point], said: Sequence[float]) -> tuple[float, float
 
 
 def rank(points: Sequence[Point], said: Sequence[float]) -> float:
-    """Return the share of pairs of a network's points whose order is told right, of those 5 % apart."""
+    """Return the share of correctly ordered pairs among a network's points that are at least 5 % apart."""
     right = total = 0
-    for place, one in enumerate(points):
+    for place, point in enumerate(points):
         for other in range(place):
-            if max(one.ns, points[other].ns) > 1.05 * min(one.ns, points[other].ns):
+            if max(point.ns, points[other].ns) > 1.05 * min(point.ns, points[other].ns):
                 total += 1
-                right += (one.ns < points[other].ns) == (said[place] < said[other])
+                right += (point.ns < points[other].ns) == (said[place] < said[other])
     return right / total if total else float("nan")
 
 
@@ -205,7 +205,7 @@ def main() -> None:
     print("|---|---|---|---|---|---|")
     table: dict[str, list[tuple[float, float, float, float]]] = {"plain": [], "all": [], "others": []}
     for points in networks:
-        others = [point for one in networks if one is not points for point in one]
+        others = [point for network in networks if network is not points for point in network]
         models = {
             "plain": [point.plain for point in points],
             "all": [float(point.row @ whole) for point in points],
@@ -222,7 +222,7 @@ def main() -> None:
         program = points[0].program.removeprefix("graph://")
         print(f"| {program} | {len(points)} | {' | '.join(cells)} |", flush=True)
     means = [np.nanmean(np.array(rows), axis=0) for rows in table.values()]
-    cells = [f"{one[0]:.0%}, {one[2]:.0%}, {one[3]:.0%}" for one in means]
+    cells = [f"{mean[0]:.0%}, {mean[2]:.0%}, {mean[3]:.0%}" for mean in means]
     print(f"| mean | {len(everything)} | {' | '.join(cells)} | |")
     print(f"\nfitted to all: {calibration_of(whole)}")
 

@@ -47,8 +47,10 @@ def main() -> None:
         if rule is None:
             break
         state = task.step(state, task.space.parse(f"{rule}@{found[rule]}"))
-    pictures = [task.drawing(one) for one in (task.initial(), state)]
-    before, after = (beginning(one, count) for one, count in zip(pictures, options.layers, strict=True))
+    pictures = [task.drawing(shown) for shown in (task.initial(), state)]
+    before, after = (
+        beginning(picture, count) for picture, count in zip(pictures, options.layers, strict=True)
+    )
     options.out.write_text(standalone(before, after))
     print(f"written: {options.out}, {options.out.stat().st_size} bytes")
 

@@ -1,15 +1,15 @@
-"""TASO's search and equality saturation: where each of them stops.
+"""TASO's search and equality saturation: the limits of each.
 
     python benchmarks/graph_searches.py [--seconds 60] [--objective model] [--horizon 1000] [--layers 4]
 
-The first part gives TASO's backtracking search so many seconds on SqueezeNet, with TASO's rules, with the
-blocked layout's too, and with all, and times the result in turn with ONNX Runtime's own optimiser. Under
-`model` it sees the most candidates, since each distinct operator is measured once. A step is one rewrite, and
-schedules are as long as `--horizon` says: TASO has no limit.
+The first part runs TASO's backtracking search on SqueezeNet for `--seconds`, with TASO's rules, with those
+of the blocked layout too, and with all, and times each result in turn with ONNX Runtime's optimiser. Under
+`model` the search sees the most candidates, since each distinct operator is measured once. A step is a single
+rewrite, and `--horizon` limits schedules, which are unlimited in TASO.
 
-The second part saturates BERT, and some products of one input, with multi-pattern rules in one, two and
-three iterations, and prints the operators and seconds after each. The third times what the baseline `eqsat`
-makes of both models.
+The second part saturates BERT, and several products of one input, with multi-pattern rules in one, two and
+three iterations, and prints the operators and seconds after each. The third part times the baseline `eqsat`
+on both models.
 """
 
 import argparse
@@ -22,7 +22,8 @@ from irgym.core.schedule import replay
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.eqsat.saturation import Limits, saturate
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import literal
 from irgym.envs.graph.rewriting.rule import Rule
@@ -40,7 +41,7 @@ EQSAT_S = 900.0
 """Time limit of the baseline `eqsat`."""
 
 NEARLY = 1.01
-"""How close to the least cost a search counts as stalled: within 1 %."""
+"""Factor over the least cost within which a search counts as stalled."""
 
 
 def main() -> None:
@@ -76,24 +77,24 @@ def main() -> None:
 
 
 def search(name: str, task: GraphTask, bench: Bench, seconds: float) -> None:
-    """Search, and time the result in turn with ONNX Runtime's own optimiser off and at ALL."""
+    """Search, and time the result in turn with ONNX Runtime's optimiser off and at ALL."""
     result = run_search(Backtracking(), task, bench.evaluator, Budget(seconds=seconds), seed=0)
     timed = task.under("time")
     state = replay(timed, result.schedule)
     last = result.trace[-1]
-    nearly = next(one for one in result.trace if one.cost <= NEARLY * result.cost)
+    nearly = next(point for point in result.trace if point.cost <= NEARLY * result.cost)
     print(
         f"taso, {task.objective.name}, {name}: {result.evaluations:,} candidates in {result.seconds:.0f} s; "
         f"within 1 % of the end {after(nearly)}, last improvement {after(last)}; "
         f"{len(result.schedule)} rewrites; timed in turn, "
-        f"{versus(timed, 'ort-off', state, bench).ratio:.2f}x as written, "
+        f"{versus(timed, 'ort-off', state, bench).ratio:.2f}x the original, "
         f"{versus(timed, 'ort-all', state, bench).ratio:.2f}x ONNX Runtime at ALL",
         flush=True,
     )
 
 
 def after(point: TracePoint) -> str:
-    """Return when a search was at a point."""
+    """Return the evaluations and seconds at a point of a search, as text."""
     return f"after {point.evaluations:,} and {point.seconds:.0f} s"
 
 
@@ -105,27 +106,27 @@ def versus(task: GraphTask, baseline: str, state: GraphState, bench: Bench) -> V
 def saturation(graph: Graph, rules: tuple[Rule, ...], block: int, limits: Limits) -> None:
     """Saturate, and print the operators and seconds after each iteration."""
     found = saturate(graph, rules, block, limits)
-    steps = ", ".join(f"{one.nodes:,} ({one.seconds:.1f} s)" for one in found.iterations)
+    steps = ", ".join(f"{iteration.nodes:,} ({iteration.seconds:.1f} s)" for iteration in found.iterations)
     print(f"  multi-pattern rules in {limits.multi}: {steps}; {found.stopped}", flush=True)
 
 
 def extracted(name: str, task: GraphTask, bench: Bench) -> None:
-    """Time what the baseline `eqsat` makes of a model, and ONNX Runtime at ALL, in turn with the model."""
-    eqsat, best = (versus(task, one, task.initial(), bench) for one in ("eqsat", "ort-all"))
+    """Time the baseline `eqsat`, and ONNX Runtime at ALL, in turn with the original model."""
+    eqsat, best = (versus(task, baseline, task.initial(), bench) for baseline in ("eqsat", "ort-all"))
     print(
-        f"\neqsat, {task.uri}, {name}: {1 / eqsat.ratio:.2f}x as written, "
+        f"\neqsat, {task.uri}, {name}: {1 / eqsat.ratio:.2f}x the original, "
         f"{best.ratio / eqsat.ratio:.2f}x ONNX Runtime at ALL; {eqsat.detail}",
         flush=True,
     )
 
 
 def products(count: int) -> Graph:
-    """Return so many products of one input, with different weights."""
+    """Return a graph of products of one input with different weights."""
     rng = np.random.default_rng(0)
     x, names = TensorType("float32", (4, 8)), [f"y{place}" for place in range(count)]
     weights = {f"w{place}": literal(rng.standard_normal((8, 8)), "float32") for place in range(count)}
     nodes = [node("MatMul", ["x", f"w{place}"], [name]) for place, name in enumerate(names)]
-    types = {"x": x, **dict.fromkeys(names, x), **{name: one.type for name, one in weights.items()}}
+    types = {"x": x, **dict.fromkeys(names, x), **{name: weight.type for name, weight in weights.items()}}
     return Graph.of(nodes, types, weights, ["x"], names, [("", 20)])
 
 

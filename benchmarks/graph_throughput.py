@@ -1,7 +1,7 @@
-"""Steps a second of graph: a rewrite, its digest, the mask with all candidates, and the observation.
+"""Steps per second of graph: a rewrite, its digest, the mask with all candidates, and the observation.
 
-Random episodes of single rewrites, one after the other, in one process. Then what choosing an action takes: a
-forward pass of a policy's network on one state, on one thread.
+It runs random episodes of single rewrites in one process, and then times the choice of an action: a forward
+pass of a policy's network on one state, on one thread.
 
     python benchmarks/graph_throughput.py --repeats 3
 """
@@ -28,15 +28,15 @@ from irgym.policies.layout import LAYOUTS
 BERT = "graph://bert?layers=12"
 INCEPTION = "graph://inception_v3"
 BARS = {BERT: 200.0, INCEPTION: 100.0}
-"""What is asked of each, in steps a second."""
+"""Targets in steps per second."""
 
 PASS = 30.0
-"""What is asked of a forward pass with 300 candidates, in milliseconds."""
+"""Target for a forward pass with 300 candidates, in milliseconds."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """How long to run."""
+    """Models and durations."""
 
     seconds: float = 10.0
     """Seconds of each run."""
@@ -49,12 +49,12 @@ class Options:
 
 
 def single(candidates: tuple[tuple[int, str], ...]) -> list[tuple[int, str]]:
-    """Return the candidates that are one rewrite."""
+    """Return the candidates that are single rewrites."""
     return [pair for pair in candidates if pair[1] != EVERYWHERE]
 
 
 def steps_per_second(task: GraphTask, seconds: float, seed: int) -> tuple[float, float]:
-    """Return steps a second of random episodes, and the mean number of candidates."""
+    """Return the steps per second of random episodes, and the mean number of candidates."""
     rng = np.random.default_rng(seed)
     state, steps, seen = task.initial(), 0, 0
     started = time.perf_counter()
@@ -72,7 +72,7 @@ def steps_per_second(task: GraphTask, seconds: float, seed: int) -> tuple[float,
 
 
 def pass_ms(task: GraphTask, hidden: tuple[int, ...], passes: int = 30) -> float:
-    """Return the median milliseconds of choosing an action in the initial state, by an untrained network."""
+    """Return the median milliseconds in which an untrained network chooses an action in the initial state."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     state = task.initial()
@@ -88,7 +88,7 @@ def pass_ms(task: GraphTask, hidden: tuple[int, ...], passes: int = 30) -> float
 
 
 def main(options: Options) -> None:
-    """Print the medians beside what is asked."""
+    """Print the medians and the targets."""
     print(fingerprint().text())
     for uri in options.programs:
         task = GRAPH.task(uri)
@@ -98,7 +98,7 @@ def main(options: Options) -> None:
         wanted = f"; bar {bar:.0f}: {'met' if rate >= bar else 'NOT met'}" if bar else ""
         print(
             f"{uri}: {len(task.graph.nodes)} operators, {statistics.mean(seen for _, seen in runs):.0f} "
-            f"candidates, {rate:.0f} steps/s ({', '.join(f'{one:.0f}' for one, _ in runs)}){wanted}"
+            f"candidates, {rate:.0f} steps/s ({', '.join(f'{steps:.0f}' for steps, _ in runs)}){wanted}"
         )
         count = len(task.mask(task.initial()).candidates)
         taken = pass_ms(task, options.hidden)

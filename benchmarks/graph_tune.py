@@ -1,8 +1,8 @@
-"""What `irgym tune` makes of models, against ONNX Runtime's own optimiser at its best level, timed in turn.
+"""Results of `irgym tune` on models, timed in turn with ONNX Runtime's optimiser at its best level.
 
-Each model is tuned anew `--repeats` times, with the default search, another seed and an empty cost cache; the
-ratio of a run is the median of interleaved rounds after the search. The benchmark has a cache folder of its
-own, in which exported models are kept.
+Each model is tuned `--repeats` times, with the default search, different seeds and an empty cost cache; the
+ratio of a run is the median of interleaved rounds after the search. The benchmark has a separate cache
+folder, which keeps exported models.
 
     python benchmarks/graph_tune.py --seconds 60 --threads 1 2 --repeats 3
 """
@@ -23,7 +23,7 @@ from irgym.measure.cache import CostCache, default_path
 from irgym.measure.machine import cache_dir, fingerprint
 
 BARS = {"convolutional": 1.01, "recurrent": 1.3, "transformer": 1.05, "all": 1.08}
-"""Geometric means that are asked for: times of ONNX Runtime's over ours."""
+"""Targets: geometric means of ONNX Runtime's time over ours."""
 
 NOISE = 0.95
 """Least ratio that counts as not slower."""
@@ -31,14 +31,14 @@ NOISE = 0.95
 
 @dataclass(frozen=True)
 class Options:
-    """What to tune, and for how long."""
+    """Models and budgets."""
 
     programs: tuple[str, ...] = ()
     """URIs; by default the data set's test split."""
     dataset: str = "models"
     """The data set."""
     limit: int | None = None
-    """Models at most, spread over the split."""
+    """Largest number of models, spread over the split."""
     seconds: float = 60.0
     """Seconds of each search."""
     threads: tuple[int, ...] = (1, 2)
@@ -50,12 +50,12 @@ class Options:
 
 
 def kind_of(uri: str) -> str:
-    """Return what kind of network a model is."""
+    """Return the kind of network of a model."""
     return KINDS[GRAPH.family(uri)]
 
 
 def gains_text(result: Tuned) -> str:
-    """Return the rewrites that gained most, beyond the noise."""
+    """Return the rewrites with the largest gains beyond the noise, as text."""
     clear = [
         step for step in result.steps if step.ratio is not None and step.low is not None and step.low > 1
     ]
@@ -64,7 +64,7 @@ def gains_text(result: Tuned) -> str:
 
 
 def tuned(uri: str, threads: int, options: Options) -> float:
-    """Tune a model some times, print how it went, and return the median ratio."""
+    """Tune a model several times, print each result, and return the median ratio."""
     ratios: list[float] = []
     for seed in range(options.repeats):
         CostCache.clear(default_path())
@@ -87,7 +87,7 @@ def tuned(uri: str, threads: int, options: Options) -> float:
 
 
 def summary(ratios: Sequence[tuple[str, float]], threads: int) -> None:
-    """Print geometric means, by the kind of network and of all, beside what is asked."""
+    """Print geometric means, by kind of network and of all, with the targets."""
     for kind, bar in BARS.items():
         found = [ratio for uri, ratio in ratios if kind in ("all", kind_of(uri))]
         if found:

@@ -43,11 +43,12 @@ from irgym.core.cost import Validation
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.checking.checks import feeds_of
-from irgym.envs.graph.environment import GRAPH, RUNNING, toolchain
+from irgym.envs.graph.environment import GRAPH, RUNNING
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.reference.calls import OperatorError
 from irgym.envs.graph.rewriting.verification import error_of
 from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask, block_of
 from irgym.measure.isolation.child import Child, Returned

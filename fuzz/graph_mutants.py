@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.envs.graph.checking.checks import Checks, checks_on
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.weights import Literal, Weights
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.running.artefacts import model_at

@@ -28,7 +28,8 @@ from graph_fuzzing.perturbed import perturbed
 from graph_fuzzing.rule_checks import Checked, Fault, built, checked
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.task import block_of

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.graph.ir.functions import FUNCTIONS
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.weights import Computed, Literal, Stored, Weight, Weights
 from irgym.envs.graph.reference.operators import evaluate
 

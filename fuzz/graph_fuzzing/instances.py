@@ -10,7 +10,7 @@ from onnx import helper
 from safetensors.numpy import save
 
 from graph_fuzzing.doubles import DOUBLE, SINGLE
-from irgym.envs.graph.ir.graph import Node
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.reading import mark_apart
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Stored, Weights, weight_of

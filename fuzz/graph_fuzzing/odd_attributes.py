@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from graph_fuzzing.odd import Odd, Rng
-from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.ir.node import Attribute
 from irgym.envs.graph.rewriting.language import CLASSES
 
 WINDOWS: Mapping[str, Sequence[Attribute]] = {

@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Weight, literal
 from irgym.envs.graph.reference.calls import OperatorError

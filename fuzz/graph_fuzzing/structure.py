@@ -10,7 +10,8 @@ import onnx
 from numpy.typing import NDArray
 from onnx import helper
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Weights
 from irgym.envs.graph.ir.writing import model_of

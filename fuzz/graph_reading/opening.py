@@ -12,9 +12,9 @@ import onnxruntime
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
 from irgym.core.schedule import Schedule
-from irgym.envs.graph.environment import toolchain
 from irgym.envs.graph.programs.files import bound
 from irgym.envs.graph.running.keeping import kept
+from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.target import host_target
 

@@ -8,7 +8,8 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, weight_of
 from irgym.envs.graph.ir.writing import model_of

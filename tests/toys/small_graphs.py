@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import onnxruntime
 
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, literal
 from irgym.envs.graph.ir.writing import model_of

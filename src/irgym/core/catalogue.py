@@ -25,7 +25,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "loops": "irgym.envs.loops.environment:LOOPS",
         "hlo": "irgym.envs.hlo.environment:HLO",
         "graph": "irgym.envs.graph.environment:GRAPH",
-        "graph-taso": "irgym.envs.graph.taso:GRAPH_TASO",
+        "graph-taso": "irgym.envs.graph.environment:GRAPH_TASO",
         "cse": "irgym.envs.cse.environment:CSE",
         "superpmi": "irgym.envs.cse.superpmi.environment:SUPERPMI",
         "linalg": "irgym.envs.linalg.environment:LINALG",

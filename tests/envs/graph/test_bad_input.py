@@ -1,4 +1,4 @@
-"""Files that are no models, models that cannot be handled, and odd ones that can, at the command line."""
+"""Files that are no models, unsupported models, and odd but supported ones, at the command line."""
 
 import gzip
 import os
@@ -30,7 +30,7 @@ OPEN = "g (float[batch, sequence, 4] x) => (float[batch, both] y) { r = Relu(x) 
 
 
 def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
-    """Run a command that is refused; return its one sentence."""
+    """Run a command that is refused; return its message of one sentence."""
     with pytest.raises(SystemExit) as end:
         main([str(argument) for argument in arguments])
     out, err = capsys.readouterr()
@@ -49,7 +49,7 @@ def _model(body: str, **weights: np.ndarray) -> Make:
 
 
 def _changed(change: Callable[[onnx.ModelProto], object]) -> Make:
-    """Return what writes a small model after a change."""
+    """Return a function that writes a small model after a change."""
 
     def write(path: Path) -> None:
         model = with_weights(
@@ -66,7 +66,7 @@ def _opset(version: int) -> Make:
 
 
 def _external(location: str, content: bytes | None = None) -> Make:
-    """Return what writes a model with its weights elsewhere, and there some content."""
+    """Return a function that writes a model with external weights, and content at their place."""
 
     def write(path: Path) -> None:
         def change(model: onnx.ModelProto) -> None:
@@ -92,7 +92,7 @@ def _linked(path: Path) -> None:
 
 
 def _results(kind: onnx.TypeProto, *nodes: onnx.NodeProto) -> Make:
-    """Return what writes a model with a result of some type."""
+    """Return a function that writes a model with a result of some type."""
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (2, 3))
     graph = helper.make_graph(nodes, "g", [x], [helper.make_value_info("y", kind)])
     domains = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 3)]
@@ -112,8 +112,8 @@ _TRAINING = "g (float[2,4] x) => (float[2,4] y) <float p = {0.5}, bool t = {1}> 
 _STRINGS = "g (string[2] x) => (string[2] y) { y = StringConcat(x, x) }"
 
 REFUSED: dict[str, tuple[Make, str]] = {
-    "a text": (_content(b"# no model\n"), "is no ONNX model, or was cut off: export it anew"),
-    "nothing": (_content(b""), "is empty: export the model anew"),
+    "a text": (_content(b"# no model\n"), "is no ONNX model, or was cut off: export it again"),
+    "nothing": (_content(b""), "is empty: export the model again"),
     "a part": (lambda path: (_opset(20)(path), os.truncate(path, 150)), "is no ONNX model, or was cut off"),
     "a folder": (lambda path: path.mkdir(), "is a folder: name a file in it"),
     "gzip": (_content(gzip.compress(b"x")), "is packed by gzip: unpack it"),
@@ -122,11 +122,11 @@ REFUSED: dict[str, tuple[Make, str]] = {
         _content(b"\x1c\0\0\0ORTM"),
         "is of ONNX Runtime's own format: give the ONNX file",
     ),
-    "weights missing": (_external("weights.bin"), "has weights in weights.bin, which is not there"),
+    "weights missing": (_external("weights.bin"), "has weights in weights.bin, which does not exist"),
     "weights cut off": (_external("weights.bin", bytes(100)), "is no valid ONNX model"),
-    "weights above": (_external("../weights.bin", bytes(128)), "outside its folder: save it anew"),
-    "weights at a path": (_external("{}/weights.bin", bytes(128)), "outside its folder: save it anew"),
-    "weights behind a link": (_linked, "outside its folder: save it anew"),
+    "weights above": (_external("../weights.bin", bytes(128)), "outside its folder: save it again"),
+    "weights at a path": (_external("{}/weights.bin", bytes(128)), "outside its folder: save it again"),
+    "weights behind a link": (_linked, "outside its folder: save it again"),
     "an old opset": (_opset(6), "is of opset 6, and those from 7 to "),
     "a future opset": (_opset(99), "is of opset 99, and those from 7 to "),
     "a future format": (_changed(lambda model: setattr(model, "ir_version", 99)), "is no valid ONNX model"),
@@ -152,14 +152,14 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a sequence made": (_SEQUENCE, "the result y is a sequence, and only tensors are compared"),
     "maps made": (_MAPS, "zipmap=False"),
     "an optional made": (_OPTIONAL, "only tensors are compared"),
-    "texts given": (_model(_STRINGS), "holds texts"),
+    "texts given": (_model(_STRINGS), "holds strings"),
     "texts inside": (
         _changed(
             lambda model: model.graph.initializer.append(
                 helper.make_tensor("s", TensorProto.STRING, [1], [b"a"])
             )
         ),
-        "has texts among its weights",
+        "has strings among its weights",
     ),
     "random numbers": (
         _model("g (float[2] x) => (float[2] y) { r = RandomNormalLike(x) y = Add(x, r) }"),
@@ -213,8 +213,8 @@ def test_what_does_not_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixt
     [
         ("", "leaves sizes open (batch, sequence): give them, as in graph:{path}?batch=1&sequence=1"),
         ("?batch=1", "leaves sizes open (sequence): give them, as in graph:{path}?batch=1&sequence=1"),
-        ("?batch=1&width=2", "leaves no dimension 'width' open; those that it does: batch, sequence"),
-        ("?batch=1&sequence=2&x.0=3", "leaves no dimension 'x.0' open; those that it does: batch, sequence"),
+        ("?batch=1&width=2", "has no open dimension 'width'; its open dimensions: batch, sequence"),
+        ("?batch=1&sequence=2&x.0=3", "has no open dimension 'x.0'; its open dimensions: batch, sequence"),
         ("?batch=0&sequence=2", "batch must be a whole number in 1 to"),
         ("?batch=two&sequence=2", "batch must be a whole number in 1 to"),
         ("?batch=-1&sequence=2", "batch must be a whole number in 1 to"),
@@ -240,7 +240,7 @@ def test_a_bare_file_with_sizes_is_rewritten(tmp_path: Path, capsys: pytest.Capt
     result = tmp_path / "fast.onnx"
     main(["replay", f"{path}?batch=3", "matmul-as-gemm@b", "--objective", "nodes", "--export", str(result)])
     assert f"graph:{path}?batch=3" in capsys.readouterr().out
-    assert "Gemm" in {one.op_type for one in onnx.load(result).graph.node}
+    assert "Gemm" in {node.op_type for node in onnx.load(result).graph.node}
 
 
 @pytest.mark.parametrize("suffix", ["ort", "onnx.gz", "onnx.zip", "onnx.data", "onnx_data"])
@@ -290,13 +290,13 @@ UNTOUCHED = {
     "sizes that depend on numbers",
     "numbers chosen by a mask",
 }
-"""Odd models in which nothing is known of the shapes that rules ask for."""
+"""Odd models without known shapes, which rules ask for."""
 
 
 def test_states_share_their_weights(tmp_path: Path):
-    """A weight that nothing can be computed of is mapped once; no state, and no request, holds a copy."""
+    """A weight that no constant depends on is mapped once; no state and no job holds a copy."""
     path = tmp_path / "large.onnx"
-    weights = {"w": ramp(600, 600), "v": ramp(600)}  # more than what is set aside when a model is read
+    weights = {"w": ramp(600, 600), "v": ramp(600)}  # large enough to be set aside when the model is read
     assert weights["w"].nbytes > HEAVY
     onnx.save(
         with_weights(
@@ -310,9 +310,9 @@ def test_states_share_their_weights(tmp_path: Path):
     after = task.step(first, task.space.parse("matmul-as-gemm@b"))
     assert after.graph.weights["w"] is first.graph.weights["w"]
     arrays = model_at(task.path).weights
-    [one, other] = [arrays.array(state.graph.weights["w"]) for state in (first, after)]
-    assert np.shares_memory(one, other) and not one.flags.owndata and not one.flags.writeable
-    assert np.array_equal(one, weights["w"])
+    [before, other] = [arrays.array(state.graph.weights["w"]) for state in (first, after)]
+    assert np.shares_memory(before, other) and not before.flags.owndata and not before.flags.writeable
+    assert np.array_equal(before, weights["w"])
     assert all(len(pickle.dumps(task.job(state))) < 100_000 for state in (first, after))
     assert runner.validate(task.path, after.graph, 1, 0, 1).ok
 

@@ -1,4 +1,4 @@
-"""Graphs as pictures."""
+"""Drawings of graphs."""
 
 from pathlib import Path
 from statistics import median
@@ -9,7 +9,8 @@ from small_graphs import graph_of
 
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
@@ -50,8 +51,8 @@ def test_everything_is_in_the_picture(task: GraphTask):
     names = {box.name for box in drawing.boxes}
     assert len(names) == len(graph.nodes) + len(graph.inputs) + len(graph.outputs) == 8
     links = {(arrow.source, arrow.target) for arrow in drawing.arrows}
-    for name, one in graph.nodes.items():
-        for value in one.operands:
+    for name, user in graph.nodes.items():
+        for value in user.operands:
             if value not in graph.weights:
                 assert (graph.producers.get(value, f"input:{value}"), name) in links
     assert ("relu", "output:1") in links and len(drawing.arrows) == len(links) == 7

@@ -1,4 +1,4 @@
-"""Endings: our rewrites, then ONNX Runtime's own optimiser at a level."""
+"""Endings: rewrites followed by ONNX Runtime's optimiser at a level."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def task() -> GraphTask:
 
 
 def rewritten(task: GraphTask) -> Schedule:
-    """A schedule of one rewrite."""
+    """A schedule of a single rewrite."""
     kind, name = task.mask(task.initial()).candidates[0]
     return Schedule.parse(f"{task.space.kinds[kind].name}@{name}", task.space)
 
@@ -54,7 +54,7 @@ def test_searches_and_policies_are_not_offered_the_endings(task: GraphTask):
     first = task.initial()
     offered = {task.space.kinds[kind].name for kind in task.space.takeable(task.mask(first))}
     assert "stop" in offered and not offered & set(ENDINGS)
-    assert [task.space.text(one) for one in capabilities.endings(task, first)] == ENDINGS
+    assert [task.space.text(action) for action in capabilities.endings(task, first)] == ENDINGS
 
 
 @pytest.mark.parametrize("first", ["stop", *ENDINGS])

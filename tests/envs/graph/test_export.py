@@ -1,4 +1,4 @@
-"""Exported models: what they say of themselves, and how they are opened."""
+"""Exported models: their metadata, and opening them."""
 
 import os
 from pathlib import Path
@@ -40,15 +40,15 @@ def blocked(task: GraphTask) -> GraphState:
     state = task.initial()
     for kind, name in task.mask(state).candidates:
         after = task.step(state, task.space.parse(f"{task.space.kinds[kind].name}@{name}"))
-        if any("nchwc" in one.operator for one in after.graph.nodes.values()):
+        if any("nchwc" in node.operator for node in after.graph.nodes.values()):
             return after
     raise AssertionError("no rule makes a blocked operator")
 
 
 def noted(path: Path, **notes: str) -> Path:
-    """Replace notes in a model's metadata; an empty one is removed."""
+    """Replace entries of a model's metadata; empty ones are removed."""
     model = onnx.load(path)
-    kept = {one.key: one.value for one in model.metadata_props}
+    kept = {entry.key: entry.value for entry in model.metadata_props}
     kept |= {f"irgym.{name}": text for name, text in notes.items()}
     onnx.helper.set_model_props(model, {name: text for name, text in kept.items() if text})
     onnx.save(model, path)
@@ -63,7 +63,7 @@ def test_a_model_opens_with_the_options_of_its_ending(
     options = irgym.onnx_session(path).get_session_options()
     assert options.graph_optimization_level == NAMES[ending]
     assert options.intra_op_num_threads == task.threads
-    # ONNX Runtime reads them too, where it is told to.
+    # ONNX Runtime reads them too, if told to.
     monkeypatch.setenv("ORT_LOAD_CONFIG_FROM_MODEL", "1")
     plain = ort.InferenceSession(path, providers=["CPUExecutionProvider"]).get_session_options()
     assert plain.graph_optimization_level == NAMES[ending]
@@ -92,7 +92,7 @@ def test_weights_that_do_not_fit_go_beside_the_model(task: GraphTask, tmp_path: 
     assert beside == tmp_path / "two.onnx.data" and path.stat().st_size < beside.stat().st_size
     onnx.checker.check_model(str(path))
     feeds = feeds_of(task.path, 0)
-    results = [irgym.onnx_session(one).run(None, feeds) for one in (whole, path)]
+    results = [irgym.onnx_session(file).run(None, feeds) for file in (whole, path)]
     for ours, theirs in zip(*results, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
@@ -102,11 +102,11 @@ def test_a_model_for_other_blocks_is_refused(task: GraphTask, tmp_path: Path):
     [path] = task.export(state, tmp_path / "a.onnx")
     irgym.onnx_session(path)
     with pytest.raises(
-        BackendError, match=r"blocks of 4 channels, and ONNX Runtime has blocks of \d+ on this"
+        BackendError, match=r"blocks of 4 channels, but ONNX Runtime uses blocks of \d+ on this"
     ):
         irgym.onnx_session(noted(path, block="4"))
     [plain] = task.export(task.initial(), tmp_path / "b.onnx")
-    assert "irgym.block" not in {one.key for one in onnx.load(plain).metadata_props}
+    assert "irgym.block" not in {entry.key for entry in onnx.load(plain).metadata_props}
 
 
 def test_an_exported_model_is_a_program_whose_notes_are_replaced(tmp_path: Path):
@@ -114,7 +114,7 @@ def test_an_exported_model_is_a_program_whose_notes_are_replaced(tmp_path: Path)
     [path] = first.export(ended(first, "stop-all"), tmp_path / "a.onnx")
     again = GRAPH.task(f"graph:{path}")
     [second] = again.export(ended(again, "stop-basic"), tmp_path / "b.onnx")
-    keys = [one.key for one in onnx.load(second).metadata_props]
+    keys = [entry.key for entry in onnx.load(second).metadata_props]
     assert len(keys) == len(set(keys))
     options = irgym.onnx_session(second).get_session_options()
     assert options.graph_optimization_level == NAMES["stop-basic"]

@@ -28,5 +28,5 @@ def test_random_sequences_keep_what_models_compute():
 
 def test_sequences_do_not_depend_on_the_process():
     options = ("--families", "gpt2", "--sequences", "2", "--first", "7")
-    prints = [re.findall(r"fingerprint (\w+)", run(*options, hashing=one)) for one in "01"]
+    prints = [re.findall(r"fingerprint (\w+)", run(*options, hashing=seed)) for seed in "01"]
     assert prints[0] == prints[1] != []

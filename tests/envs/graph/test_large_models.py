@@ -1,4 +1,4 @@
-"""Large weights in files beside the model: they stay outside on the whole way from reading to export."""
+"""Large weights in files beside the model stay outside from reading to export."""
 
 from pathlib import Path
 
@@ -48,10 +48,12 @@ def test_large_weights_stay_outside_until_they_are_mapped(opset: int, tmp_path: 
     sources.close()
     task = GRAPH.task(uri)
     loaded = model_at(task.path)
-    assert {one.operator for one in task.graph.order}.isdisjoint({"Transpose"}), "it was done beforehand"
-    arrays = [loaded.weights.array(one) for one in task.graph.weights.values()]
-    large = [one for one in arrays if one.nbytes >= HEAVY]
-    assert len(large) == 2 and not any(one.flags.owndata or one.flags.writeable for one in large)
+    assert {node.operator for node in task.graph.order}.isdisjoint({"Transpose"}), (
+        "the transposition was computed beforehand"
+    )
+    arrays = [loaded.weights.array(weight) for weight in task.graph.weights.values()]
+    large = [array for array in arrays if array.nbytes >= HEAVY]
+    assert len(large) == 2 and not any(array.flags.owndata or array.flags.writeable for array in large)
     feeds = checking.feeds_of(task.path, 0)
     wanted = onnxruntime.InferenceSession(whole.SerializeToString()).run(None, feeds)
     [file] = task.export(task.initial(), tmp_path / "whole.onnx")
@@ -60,7 +62,7 @@ def test_large_weights_stay_outside_until_they_are_mapped(opset: int, tmp_path: 
 
 
 def test_a_large_model_is_rewritten_checked_and_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """The way of models of more than 2 GiB, of which checks hold one session at a time."""
+    """As for models of more than 2 GiB, checks hold only one session at a time."""
     path = written(tmp_path)
     task = GRAPH.task(f"graph:{path}?batch=2")
     expected, _ = checking.checked_on(task.path, 5)
@@ -90,8 +92,8 @@ def test_what_is_in_the_files_makes_the_program(tmp_path: Path):
     (content * 2).tofile(data)
     second = GRAPH.task(f"graph:{path}?batch=2")
     assert first.path != second.path
-    name = next(name for name, one in second.graph.weights.items() if one.type.size == 360_000)
-    arrays = [model_at(one.path).weights.array(one.graph.weights[name]) for one in (first, second)]
+    name = next(name for name, weight in second.graph.weights.items() if weight.type.size == 360_000)
+    arrays = [model_at(task.path).weights.array(task.graph.weights[name]) for task in (first, second)]
     np.testing.assert_array_equal(2 * arrays[0], arrays[1])
 
 

@@ -1,4 +1,4 @@
-"""X-RLflow's observation: every graph that a step leads to, and that policies learn from it."""
+"""X-RLflow's observation: the graph after every candidate; policies learn from it."""
 
 import json
 import pickle
@@ -30,22 +30,22 @@ def seen(task: GraphTask, state: GraphState) -> GraphObservation:
     return observation
 
 
-def blocks(one: GraphObservation) -> list[Block]:
-    """The graphs, the present one first: the content of their nodes, edges and links."""
-    owner = np.full(len(one.nodes), -1)
-    owner[one.members[:, 1]] = one.members[:, 0]
-    of_link = owner[one.links]
+def blocks(view: GraphObservation) -> list[Block]:
+    """Return the nodes, edges and links of the graphs, the present one first."""
+    owner = np.full(len(view.nodes), -1)
+    owner[view.members[:, 1]] = view.members[:, 0]
+    of_link = owner[view.links]
     assert (of_link[:, 0] == of_link[:, 1]).all(), "no edge leads from one graph to another"
     found: list[Block] = []
-    for number in range(-1, len(one.candidates)):
+    for number in range(-1, len(view.candidates)):
         [nodes], [edges] = np.nonzero(owner == number), np.nonzero(of_link[:, 0] == number)
-        links = one.links[edges] - nodes.min(initial=len(owner))
-        found.append((one.nodes[nodes].tobytes(), one.edges[edges].tobytes(), links.tobytes()))
+        links = view.links[edges] - nodes.min(initial=len(owner))
+        found.append((view.nodes[nodes].tobytes(), view.edges[edges].tobytes(), links.tobytes()))
     return found
 
 
 def with_rules_of_taso(uri: str) -> GraphTask:
-    """As in `graph-taso`, which would export the model once more."""
+    """Return a task as of `graph-taso`, without exporting the model again."""
     return GRAPH.task(uri).restricted("TASO")
 
 
@@ -54,14 +54,16 @@ def with_rules_of_taso(uri: str) -> GraphTask:
 def test_each_candidate_of_the_mask_shows_the_graph_after_it(task_of, uri: str):
     task = task_of(uri)
     state = task.initial()
-    one, pairs = seen(task, state), task.mask(state).candidates
-    assert one.nodes.shape[1] == len(KINDS) and (one.nodes.sum(axis=1) == 1).all()
-    assert one.edges.shape == (len(one.links), 4) and one.state.tolist() == [0.0]
-    assert one.candidates.shape == (len(pairs), 0) and pairs
-    members = one.members[:, 1].tolist()
+    view, pairs = seen(task, state), task.mask(state).candidates
+    assert view.nodes.shape[1] == len(KINDS) and (view.nodes.sum(axis=1) == 1).all()
+    assert view.edges.shape == (len(view.links), 4) and view.state.tolist() == [0.0]
+    assert view.candidates.shape == (len(pairs), 0) and pairs
+    members = view.members[:, 1].tolist()
     present = len(state.graph.inputs) + len(state.graph.nodes)
-    assert members == list(range(present, len(one.nodes))), "each node beside the present graph is of one"
-    found = blocks(one)
+    assert members == list(range(present, len(view.nodes))), (
+        "each node outside the present graph belongs to a candidate"
+    )
+    found = blocks(view)
     for number, (kind, name) in enumerate(pairs):
         if name == EVERYWHERE or number % 8 == 0:
             after = task.step(task.step(state, Action(kind, candidate=name)), task.space.parse("stop"))
@@ -72,13 +74,13 @@ def test_each_candidate_of_the_mask_shows_the_graph_after_it(task_of, uri: str):
 def test_nodes_and_edges():
     task = GRAPH.task(CONVOLUTIONS)
     state = task.initial()
-    one, graph = seen(task, state), state.graph
+    view, graph = seen(task, state), state.graph
     names = [*graph.inputs, *graph.nodes]
-    kinds = [KINDS[place] for place in one.nodes[: len(names)].argmax(axis=1)]
+    kinds = [KINDS[place] for place in view.nodes[: len(names)].argmax(axis=1)]
     assert kinds == ["input"] * len(graph.inputs) + [node.operator for node in graph.nodes.values()]
-    own = one.links[:, 0] == one.links[:, 1]
-    assert sorted(one.links[own, 0].tolist()) == list(range(len(one.nodes))) and not one.edges[own].any()
-    edges = {tuple(link): edge for link, edge in zip(one.links.tolist(), one.edges, strict=True)}
+    own = view.links[:, 0] == view.links[:, 1]
+    assert sorted(view.links[own, 0].tolist()) == list(range(len(view.nodes))) and not view.edges[own].any()
+    edges = {tuple(link): edge for link, edge in zip(view.links.tolist(), view.edges, strict=True)}
     first = next(node for node in graph.nodes.values() if graph.inputs[0] in node.inputs)
     sizes = edges[names.index(graph.inputs[0]), names.index(first.name)]
     np.testing.assert_array_equal(sizes * 4096, graph.types[graph.inputs[0]].shape)
@@ -108,9 +110,9 @@ def test_rows_are_in_the_order_of_candidates():
     torch.manual_seed(0)
     encoder = spec_for(seen(task, state), (8, 8), "tanh").build().eval()
     rows = []
-    for one in (state, other):
-        encoded = encoder.encode(encoder.collate([seen(task, one)])).candidates
-        pairs = task.mask(one).candidates
+    for reached in (state, other):
+        encoded = encoder.encode(encoder.collate([seen(task, reached)])).candidates
+        pairs = task.mask(reached).candidates
         rows.append({pair: row for pair, row in zip(pairs, encoded, strict=True) if pair[1] != EVERYWHERE})
     assert list(rows[0]) != list(rows[1]) and rows[0].keys() == rows[1].keys()
     for pair, row in rows[0].items():

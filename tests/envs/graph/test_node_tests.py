@@ -1,4 +1,4 @@
-"""ONNX's own node tests, rewritten and exported: a part of `fuzz/graph_node_tests.py`."""
+"""ONNX's node tests, rewritten and exported: a part of `fuzz/graph_node_tests.py`."""
 
 import pytest
 from graph_node_tests import Options, main

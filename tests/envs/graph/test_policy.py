@@ -1,4 +1,4 @@
-"""The policy that ships: on networks that it was not trained on."""
+"""The shipped policy on networks that it was not trained on."""
 
 import statistics
 
@@ -29,7 +29,7 @@ def policy() -> TorchPolicy:
 
 
 def episode(policy: TorchPolicy, uri: str) -> tuple[GraphTask, GraphState, int]:
-    """Return the task, the state that a greedy episode comes to, and its actions."""
+    """Return the task, the final state of a greedy episode, and its actions."""
     task = GRAPH.task(uri)
     policy.check(task.space, task.observe(task.initial()))
     [path] = rollout(task, policy, 1, None)
@@ -51,7 +51,7 @@ def test_its_rewrites_are_right_and_come_to_an_end(policy, uri):
 
 @pytest.mark.timed
 def test_it_is_faster_than_no_optimiser(policy, tmp_path):
-    """In turn: on a shared machine, the second of two programs may run when all is slower."""
+    """Time in turn: on a shared machine, the second of two programs may run in a slower phase."""
     with MeasuringBench(CostCache(tmp_path / "costs.sqlite")) as bench:
         for uri in ("graph://gru?hidden=512&layers=1", "graph://unet"):
             task, state, _ = episode(policy, uri)

@@ -1,4 +1,4 @@
-"""The task: rewriting small models of real exporters. Laws of the states, and results in ONNX Runtime."""
+"""The task on small models of real exporters: laws of the states, and results in ONNX Runtime."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -21,7 +21,7 @@ CONVOLUTIONS = TINY[0]
 
 
 def walk(task: GraphTask, seed: int, steps: int = 25):
-    """A random way, without `stop`: its states and actions."""
+    """Return the states and actions of a random episode without `stop`."""
     rng = np.random.default_rng(seed)
     states, taken = [task.initial()], []
     for _ in range(steps):
@@ -55,15 +55,15 @@ def test_random_ways(uri: str):
 @pytest.mark.parametrize("uri", TINY)
 def test_what_is_handed_on_from_graph_to_graph_is_what_is_found_from_nothing(uri: str):
     for state in walk(GRAPH.task(uri), 2)[0]:
-        anew = replace(state.graph)
-        assert {"order", "sizes", "digests"}.isdisjoint(vars(anew))
-        assert state.graph.sizes == anew.sizes and state.graph.digests == anew.digests
-        assert state.digest == anew.digest
-        assert sorted(one.name for one in state.graph.order) == sorted(one.name for one in anew.order)
+        fresh = replace(state.graph)
+        assert {"order", "sizes", "digests"}.isdisjoint(vars(fresh))
+        assert state.graph.sizes == fresh.sizes and state.graph.digests == fresh.digests
+        assert state.digest == fresh.digest
+        assert sorted(node.name for node in state.graph.order) == sorted(node.name for node in fresh.order)
         made = {*state.graph.inputs, *state.graph.weights}
-        for one in state.graph.order:
-            assert made.issuperset(one.operands) and state.graph.nodes[one.name] is one
-            made.update(one.results)
+        for node in state.graph.order:
+            assert made.issuperset(node.operands) and state.graph.nodes[node.name] is node
+            made.update(node.results)
 
 
 @pytest.mark.parametrize("uri", TINY)
@@ -126,7 +126,7 @@ def test_back_ends():
 def test_a_wrong_model_is_told():
     task = GRAPH.task(CONVOLUTIONS)
     graph = task.initial().graph
-    relu = next(one for one in graph.nodes.values() if one.operator == "Relu")
+    relu = next(node for node in graph.nodes.values() if node.operator == "Relu")
     wrong = graph.rewritten(Rewrite((relu.name,), (replace(relu, operator="Sigmoid"),)))
     assert not runner.validate(task.path, wrong, 2, 0, 1).ok
     measured = runner.measure(task.path, wrong, 1)
@@ -153,7 +153,7 @@ def test_some_sketch_makes_of_convolutions_what_onnx_runtime_makes():
     found = set[tuple[str, ...]]()
     for seed in range(4):
         state = replay(task, Schedule(tuple(task.sketch(np.random.default_rng(seed)))))
-        found.add(tuple(sorted(one.operator for one in state.graph.nodes.values())))
+        found.add(tuple(sorted(node.operator for node in state.graph.nodes.values())))
     nchwc = "com.microsoft.nchwc"
     operators = [f"{nchwc}.Conv"] * 26 + [f"{nchwc}.MaxPool"] * 3 + ["Concat"] * 8
     ends = [f"{nchwc}.GlobalAveragePool", f"{nchwc}.ReorderOutput", "Reshape"]

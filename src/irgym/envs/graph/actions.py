@@ -53,13 +53,13 @@ RULES = (
 """All rules."""
 
 CAPACITY = 512
-"""Candidates that flat views of the actions have places for."""
+"""Number of candidates in flat views of the actions."""
 
 STOP = 0
-"""The kind that ends a schedule: the model runs as it is, with ONNX Runtime's own optimiser off."""
+"""The kind that ends a schedule with ONNX Runtime's optimiser off."""
 
 OTHERS = tuple(level for level in LEVELS if level != OFF)
-"""The other levels, each of which a kind ends a schedule with: our rewrites, then those of ONNX Runtime."""
+"""Levels of ONNX Runtime's optimiser other than off; each has a kind that ends a schedule with it."""
 
 SPACE = ActionSpace(
     (
@@ -69,7 +69,7 @@ SPACE = ActionSpace(
     ),
     capacity=CAPACITY,
 )
-"""`stop`, then the rules in the order of `RULES`, then the other endings."""
+"""`stop`, the rules in the order of `RULES`, and the other endings."""
 
 ENDINGS = {STOP: OFF} | {len(RULES) + place: level for place, level in enumerate(OTHERS, start=1)}
-"""The level that each kind ends a schedule with."""
+"""The level of ONNX Runtime's optimiser, by the kind that ends a schedule with it."""

@@ -1,17 +1,17 @@
-"""What `irgym` commands and Gymnasium reach by the name `graph`."""
+"""The environment `graph`, and its variant `graph-taso`."""
 
 import re
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from importlib.metadata import PackageNotFoundError, version
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
 from irgym.core.cost import Call, Validation
 from irgym.core.environment import (
+    DEFAULT,
     BackendStatus,
     Baseline,
     Bench,
@@ -24,40 +24,54 @@ from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
+from irgym.core.uri import ProgramUri, renamed
 from irgym.envs.graph.programs import datasets
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, Sources
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
+from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
-from irgym.measure.code_digest import digest_of
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
 
+SCHEME = "graph"
+"""The scheme of URIs."""
+
 BACKEND = "ort"
 """The back end: ONNX Runtime on one thread, `ort:N` on N."""
 
-CODE = (
-    "envs/graph/costs/measuring.py",
-    "envs/graph/ir",
-    "envs/graph/programs/inputs.py",
-    "envs/graph/programs/ranges.py",
-    "envs/graph/runner.py",
-    "envs/graph/checking",
-    "envs/graph/running",
-)
-"""The files that what is measured follows from."""
+DEFAULT_POLICY = "models"
+"""The shipped policy that `--policy default` means."""
 
 RUNNING = Limits(timeout_s=600.0, memory_bytes=20 * GIB)
-"""What running a candidate may take: of the largest weights three copies, since each of two sessions that are
-timed in turn has its own, and weights may be computed."""
+"""Limits for running a candidate. Memory suffices for three copies of the largest weights: two sessions timed
+in turn have a copy each, and weights may be computed."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The programs and actions of `graph`, with only some of the rules; its schedules suit `graph` too.
+
+    Attributes:
+        name: The name, and the scheme of URIs.
+        summary: One line.
+        source: The source of the rules, as they name it.
+    """
+
+    name: str
+    summary: str
+    source: str
 
 
 class GraphEnvironment(Environment):
     """Rewriting of ONNX models.
 
     Models are exported and read in a child process that starts on first use and ends with this process.
+
+    Args:
+        variant: The variant; by default all rules.
     """
 
     name = "graph"
@@ -78,12 +92,18 @@ class GraphEnvironment(Environment):
     validation_inputs = 3
     accepts = "a torch module with its inputs"
 
-    def __init__(self) -> None:
+    def __init__(self, variant: Variant | None = None) -> None:
         self._sources: Sources | None = None
         self._models: dict[str, tuple[str, Any]] = {}
+        self._variant = variant
+        if variant is not None:
+            self.name, self.summary, self.accepts = variant.name, variant.summary, ""
+            self.default_methods = tuple(
+                method for method in self.default_methods if not method.endswith(f":{DEFAULT}")
+            )
 
     def backends(self) -> list[BackendStatus]:
-        """Return whether ONNX Runtime is here."""
+        """Return whether ONNX Runtime is installed."""
         try:
             detail = f"{toolchain()}; {threads_text(1)}, on N with {BACKEND}:N"
         except BackendError as error:
@@ -97,23 +117,27 @@ class GraphEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> GraphTask:
-        """Return the task of a `graph:` URI.
+        """Return the task of a `graph:` URI, or of a URI with the scheme of this variant.
 
         Raises:
             ProgramError: The URI or the file is malformed.
-            BackendError: ONNX Runtime or what exports the model is missing, there is no such back end, or the
-                target is another than this machine, for which alone ONNX Runtime has kernels.
+            BackendError: A package is missing, there is no such back end, or the target is not this machine,
+                the only one that ONNX Runtime has kernels for.
             IrgymError: There is no such objective.
         """
         threads = threads_of(backend)
         versions = toolchain()
-        program = parse_program(uri)
+        program = self._parsed(uri)
         made_for = target_of(target)
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         path, graph = self._read(self._sources, str(self._sources.file(program)), program.uri)
-        return under(GraphTask(program.uri, path, graph, made_for, threads, versions), objective)
+        task = GraphTask(program.uri, path, graph, made_for, threads, versions)
+        return under(task if self._variant is None else task.restricted(self._variant.source), objective)
+
+    def _parsed(self, uri: str) -> ProgramUri:
+        return parse_program(renamed(uri, self.name, SCHEME))
 
     def _read(self, sources: Sources, file: str, uri: str) -> tuple[str, Any]:
         if file not in self._models:
@@ -122,23 +146,25 @@ class GraphEnvironment(Environment):
             if fixed:
                 print(
                     f"irgym: callers of {uri} may override the initializers {', '.join(fixed)}: here, and in "
-                    "what is exported, they are constants; make those that are to stay open plain inputs",
+                    "exported models, they are constants; turn those that must stay open into plain inputs",
                     file=sys.stderr,
                 )
             self._models[file] = path, graph
         return self._models[file]
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
-        """Return the URI of an ONNX file, or of a torch module, which is exported.
+        """Return the URI of an ONNX file, or of a torch module, which is exported; None in a variant.
 
         Raises:
-            ProgramError: The module comes without inputs, or cannot be exported; or the file is one that
-                ONNX files are packed in or become.
-            BackendError: What exports it is not installed.
+            ProgramError: The module comes without inputs or cannot be exported, or the file is a packed or
+                converted ONNX file.
+            BackendError: A package for the export is not installed.
         """
+        if self._variant is not None:
+            return None
         if isinstance(program, Path):
             refuse_other_forms(program)
-            return f"graph:{program}" if program.suffix.lower() == SUFFIX else None
+            return f"{SCHEME}:{program}" if program.suffix.lower() == SUFFIX else None
         torch = sys.modules.get("torch")
         if torch is None or not isinstance(program, torch.nn.Module):
             return None
@@ -151,7 +177,7 @@ class GraphEnvironment(Environment):
     def in_place_of(
         self, program: object, inputs: Sequence[Any], task: Task[Any], state: Any
     ) -> Callable[..., Any]:
-        """Return what runs a module's model on ONNX Runtime in this process, on its weights as they were.
+        """Return a callable that runs a module's model, with the weights of its export, in this process.
 
         Raises:
             IrgymError: ONNX Runtime refuses the model.
@@ -164,17 +190,17 @@ class GraphEnvironment(Environment):
     def compare_called(
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int
     ) -> Validation:
-        """Compare a function with the module that it stands for; see `Environment.compare_called`."""
+        """Compare a function with the module that it replaces; see `Environment.compare_called`."""
         from irgym.measure.callables.torch_comparison import compare
 
         return compare(cast(Any, program), inputs, function, seed)
 
     def objectives(self) -> Sequence[Objective]:
-        """Return the measured time, the time by a model, and the number of operators."""
+        """Return the measured time, the sum of times of operators, and the number of operators."""
         return OBJECTIVES
 
     def rewards(self) -> Mapping[str, Reward]:
-        """Return rewards at the end, at every step, by the analysis between, and X-RLflow's."""
+        """Return rewards at the end and at every step, with potentials of an estimate, and X-RLflow's."""
         return {
             "default": self.default_reward,
             "terminal": LogSpeedup(),
@@ -192,12 +218,12 @@ class GraphEnvironment(Environment):
         return datasets.dataset(name)
 
     def family(self, uri: str) -> str:
-        """Return the architecture of a program; the name of the file for a file."""
-        program = parse_program(uri)
+        """Return the architecture of a program, or the name of its file."""
+        program = self._parsed(uri)
         return program.family or (program.path.stem if program.path else "")
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
-        """Start a child process on as many pinned cores as the back end has threads, or what a farm has.
+        """Start a child process on as many pinned cores as the back end has threads, or use a farm.
 
         Raises:
             BackendError: There is no such back end.
@@ -210,7 +236,7 @@ class GraphEnvironment(Environment):
         return MeasuringBench(limits=limits, farm=farm, candidates=modules, others=modules)
 
     def baselines(self) -> list[Baseline]:
-        """Return ONNX Runtime's own optimiser at each level, other tools that rewrite models, and torch."""
+        """Return ONNX Runtime's optimiser at each level, other tools that rewrite models, and torch."""
         levels = [
             Baseline(f"ort-{level}", f"ONNX Runtime's own optimiser ({level.upper()})", INSTALL)
             for level in LEVELS
@@ -228,12 +254,10 @@ class GraphEnvironment(Environment):
         ]
 
     def policies(self) -> Mapping[str, Path]:
-        """Return the trained policies that ship."""
+        """Return the trained policies that ship; none for a variant, since they use all rules."""
+        if self._variant is not None:
+            return {}
         return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
-
-
-DEFAULT_POLICY = "models"
-"""The shipped policy that `--policy default` means."""
 
 
 def threads_of(backend: str | None) -> int:
@@ -250,18 +274,10 @@ def threads_of(backend: str | None) -> int:
     return threads
 
 
-def toolchain() -> str:
-    """Return the versions of what runs models.
-
-    Raises:
-        BackendError: ONNX or ONNX Runtime is not installed.
-    """
-    try:
-        versions = f"onnxruntime {version('onnxruntime')}; onnx {version('onnx')}"
-    except PackageNotFoundError as error:
-        raise BackendError(f"{error.name} is not installed: run {INSTALL}") from error
-    return f"{versions}; irgym's code {digest_of(*CODE)}"
-
-
 GRAPH = GraphEnvironment()
-"""The environment."""
+"""The environment with all rules."""
+
+GRAPH_TASO = GraphEnvironment(
+    Variant("graph-taso", "graph with the rules of TASO, Tensat and X-RLflow alone; cost: time", "TASO")
+)
+"""The environment with TASO's rules, which Tensat and X-RLflow use too."""

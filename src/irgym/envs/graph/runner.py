@@ -1,4 +1,4 @@
-"""What runs in the child: run a rewritten model, check its results, time it."""
+"""Running, checking and timing of rewritten models. Runs in the child process."""
 
 import time
 from dataclasses import replace
@@ -17,26 +17,26 @@ from irgym.measure.machine import restart_clock, threads_text
 from irgym.measure.timing import interleave, sample
 
 STAGE_SAMPLE_NS = 10_000_000
-"""Shortest sample where two states of a rewriting are timed in turn, since they may differ by little."""
+"""Shortest sample when two states are timed in turn, since they may differ by little."""
 
 REST_S = 0.05
-"""Seconds in which threads that wait busily after a run fall asleep, before another program is timed."""
+"""Pause in seconds, before another program is timed, in which spinning threads fall asleep."""
 
 
 def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurement:
     """Run, check and time a rewritten model.
 
     Args:
-        path: The model as it was read.
-        graph: What became of it.
+        path: The cached original model.
+        graph: The rewritten graph.
         threads: Threads of an operator.
-        level: What ONNX Runtime's own optimiser does to it then, a key of `LEVELS`.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
 
     Returns:
-        Samples in nanoseconds, or what failed: ONNX Runtime refuses the model, or its result is wrong.
+        Samples in nanoseconds, or the failure: ONNX Runtime refuses the model, or a result is wrong.
     """
     checked, feeds = checked_on(path, SEED)
-    restart_clock()  # no candidate is to blame for what that took
+    restart_clock()  # the time limit is for the candidate alone
     started = time.perf_counter()
     try:
         bound = Program(graph, model_at(path).weights, threads, level).bound(feeds)
@@ -54,9 +54,9 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, leve
     """Compare a rewritten model with the original on several random inputs, and on extreme ones.
 
     Raises:
-        IrgymError: ONNX Runtime refuses it, or the original.
+        IrgymError: ONNX Runtime refuses the model or the original.
     """
-    # Before there is a session, which has a copy of the weights; and what is wrong with the original is said.
+    # Run the original first: its errors are reported first, and sessions copy the weights.
     checks = checks_on(path, inputs, seed)
     restart_clock()
     return checks.judge(Program(graph, model_at(path).weights, threads, level).run)
@@ -65,19 +65,19 @@ def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, leve
 def compare(
     uri: str, path: str, graph: Graph, level: str, baseline: str, threads: int, rounds: int
 ) -> Versus:
-    """Time the original as another tool makes or runs it and a rewritten model in turn, on the same inputs.
+    """Time a baseline of the original and a rewritten model in turn, on the same inputs.
 
     Args:
         uri: The program.
-        path: The model as it was read.
-        graph: What became of it.
-        level: What ONNX Runtime's own optimiser does to it then, a key of `LEVELS`.
+        path: The cached original model.
+        graph: The rewritten graph.
+        level: Level of ONNX Runtime's optimiser for it, a key of `LEVELS`.
         baseline: Name of the baseline.
         threads: Threads of an operator.
         rounds: Rounds of timings.
 
     Raises:
-        BaselineError: The baseline is not installed, cannot compute the program, or computes something else.
+        BaselineError: The baseline is not installed, cannot run the program, or has wrong results.
         IrgymError: The rewritten model's results are wrong.
     """
     checked, feeds = checked_on(path, SEED)
@@ -106,14 +106,14 @@ def stages(
     """Time two states of a rewriting in turn, on the same inputs.
 
     Args:
-        path: The model as it was read.
-        before: What became of it, and what ONNX Runtime's own optimiser does to that, a key of `LEVELS`.
-        after: What became of it later, and likewise.
+        path: The cached original model.
+        before: A rewritten graph, and the level of ONNX Runtime's optimiser for it, a key of `LEVELS`.
+        after: Likewise, for a later state.
         threads: Threads of an operator.
         rounds: Rounds of timings.
 
     Returns:
-        For each round, nanoseconds of the one and of the other.
+        The times of both states in each round, in nanoseconds.
 
     Raises:
         CompileError: ONNX Runtime refuses one of them.

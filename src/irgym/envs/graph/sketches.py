@@ -1,10 +1,9 @@
-"""Random schedules of the form that experts write: rules applied everywhere, stage by stage.
+"""Sketches: random schedules in the style of experts, which apply groups of rules everywhere, in stages.
 
-A stage closes the graph by some rules. Between them, the stages make what ONNX Runtime's own optimiser makes,
-as far as that is worth while, and what it does not: packed attention, merged products, recurrences whose
-products of inputs are hoisted out of the steps. The order matters: rules of an earlier stage may take away
-what those of a later one look for. Which stages a sketch has is left to chance, as some pay on some models
-only: fusing sums into normalisations slows down most, for instance.
+A stage applies its rules until none matches. Together the stages cover the useful part of ONNX Runtime's
+optimiser and go beyond it: packed attention, merged products, recurrences with input products hoisted out of
+the steps. The order matters, since a stage may destroy patterns of a later one. The stages of a sketch are
+random, since some pay on some models only: fusing sums into normalisations, for instance, slows down most.
 """
 
 from collections import Counter
@@ -32,10 +31,10 @@ from irgym.envs.graph.rules import (
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 
 PASSES = 30
-"""How often a stage applies a rule everywhere, at most: some make new sites of their own for long."""
+"""Limit of how often a stage applies a rule everywhere, since some rules create new sites for long."""
 
 STEPS = 3
-"""Steps of an unrolled recurrence from which on it is taken for one."""
+"""Fewest steps of an unrolled recurrence."""
 
 
 def _names(rules: Iterable[Rule], *, without: Sequence[str] = ()) -> tuple[str, ...]:
@@ -55,7 +54,7 @@ TIDY = (
     "hard-sigmoid",
     "hard-swish-clip",
 )
-"""What exporters write and nobody needs."""
+"""Rules that remove redundant operators of exporters."""
 
 UNPACK = ("share", "gemm-as-matmul", "view-as-reshape", "remove-idle")
 MERGE = ("merge-matmul", "merge-splits", "split-two", "split-binary", "split-down-unary", "cancel-split")
@@ -92,7 +91,7 @@ RECURRENCES = (
     (UNPACK, HOIST, STACK, JOIN, MERGE, PACK),
     (UNPACK, HOIST, MERGE, JOIN, PACK),
 )
-"""Stages for unrolled recurrences: products of inputs once for all steps, products of one operand as one."""
+"""Stages for unrolled recurrences: hoist input products out of the steps, merge products of one operand."""
 
 CELLS = (
     *_names(cells.RULES),
@@ -103,10 +102,10 @@ CELLS = (
     *_names(stacking.RULES, without=("squeeze-of-split",)),
     "squeeze-of-split",
 )
-"""Unrolled LSTMs and GRUs as one operator for each layer."""
+"""Unrolled LSTMs and GRUs into one operator per layer."""
 
 FUSED = ("linear-gemm", "gather-split", "split-hard-swish")
-"""Rules that undo others, or take away what they look for."""
+"""Rules that undo others, or destroy their patterns."""
 
 BLOCK_PRODUCTS = ("matmul-transpose-batch", "fused-matmul-transpose-batch")
 
@@ -119,19 +118,19 @@ TRANSFORMERS = (
     "turn-weights",
     "fold-scale",
 )
-"""Attention, activations and normalisations as ONNX Runtime's own operators."""
+"""Attention, activations and normalisations into ONNX Runtime's fused operators."""
 
 PACKED = ("packed-attention", "causal-packed-attention", "causal-attention")
 ATTENTION = (*PACKED, "multi-head-attention", "standard-attention")
 
 SKIPS = tuple(name for name in _names(normalisation.RULES) if name.startswith("skip-"))
-"""Sums fused into normalisations: part of what ONNX Runtime does, and slower on most models."""
+"""Sums fused into normalisations, as ONNX Runtime does, though it is slower on most models."""
 
 FOLDED = ("mean-pool", "conv-bn", "conv-mul", "conv-div", "conv-add", "conv-sub")
 """Constants into the weights of convolutions."""
 
 WINOGRAD = (_names(winograd.RULES), ("winograd-4",), ("winograd-2",))
-"""Convolutions by Winograd's fewer products, in large tiles, in small ones, or in both."""
+"""Convolutions by Winograd's method, in tiles of both sizes, large ones or small ones."""
 
 FUSED_CONVOLUTIONS = (
     *(name for name in _names(convolutions.RULES) if name.startswith("conv-sum")),
@@ -140,13 +139,13 @@ FUSED_CONVOLUTIONS = (
 """Sums and activations into convolutions."""
 
 BLOCKS = _names(layout.RULES)
-"""Convolutions and what stands between them in ONNX Runtime's blocked layout."""
+"""Convolutions, and the operators between them, in ONNX Runtime's blocked layout."""
 
 MIXED = ("reorder-gate", "reorder-concat-left", "reorder-concat-right")
-"""Rules that put into blocks what ONNX Runtime takes out of them, which does not always pay."""
+"""Rules for blocked operators that ONNX Runtime leaves unblocked, which do not always pay."""
 
 GEMMS = ("linear-gemm",)
-"""A product and a bias as one operator."""
+"""A product and a bias into one operator."""
 
 
 def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
@@ -154,8 +153,8 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
 
     Args:
         recurrent: Whether the model has an unrolled recurrence.
-        celled: Whether it has cells that ONNX has operators for.
-        rng: Of all random choices.
+        celled: Whether it has recurrent cells that ONNX has operators for.
+        rng: Generator of all random choices.
     """
     found: list[tuple[str, ...]] = [TIDY]
     if celled and rng.random() < 0.6:
@@ -186,7 +185,7 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
 
     Args:
         task: The task.
-        rng: Of all random choices.
+        rng: Generator of all random choices.
     """
     kinds = {kind.name: place for place, kind in enumerate(task.space.kinds)}
     bare, _ = _closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
@@ -203,21 +202,21 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
 def _closed(
     task: Task[GraphState], state: GraphState, kinds: Sequence[int]
 ) -> tuple[GraphState, list[Action]]:
-    """Return the state in which no rule of some applies any more, and the actions that led there."""
+    """Apply rules until none matches; return the final state and the actions."""
     taken: list[Action] = []
     passes: Counter[int] = Counter()
     while True:
         there = dict(task.mask(state).candidates)
-        kind = next((one for one in kinds if one in there and passes[one] < PASSES), None)
+        kind = next((kind for kind in kinds if kind in there and passes[kind] < PASSES), None)
         if kind is None:
             return state, taken
         passes[kind] += 1
-        taken.append(Action(kind, candidate=there[kind]))  # the last candidate of a kind: all, if several
+        taken.append(Action(kind, candidate=there[kind]))  # the last candidate of a kind covers all sites
         state = task.step(state, taken[-1])
 
 
 def _recurrent(space: ActionSpace, state: GraphState) -> bool:
-    """Say whether several products of parts of one value could be hoisted."""
+    """Say whether a value has several parts whose products could be hoisted."""
     counts: Counter[Any] = Counter()
     for (rule, name), sites in state.candidates.items():
         if name != EVERYWHERE and space.kinds[rule + 1].name.startswith("hoist-"):

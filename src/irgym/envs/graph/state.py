@@ -1,4 +1,4 @@
-"""The states of a rewriting under way."""
+"""States of a rewriting."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,25 +11,25 @@ from irgym.envs.graph.rewriting.sites import Sites
 from irgym.envs.graph.running.session_options import OFF
 
 Candidates: TypeAlias = Mapping[tuple[int, str], tuple[Site, ...]]
-"""Sites by the place of a rule and the name of a candidate."""
+"""Sites, by the place of a rule and the name of a candidate."""
 
 EVERYWHERE = "*"
-"""The name of all sites of a rule together; no value's name in a schedule has this character."""
+"""Name of the candidate that covers all sites of a rule; it is no possible name of a value."""
 
 
 @dataclass(frozen=True, eq=False)
 class GraphState:
-    """A graph, where rules apply to it, and how its schedule ended.
+    """A graph, the sites of rules in it, and how its schedule ended.
 
-    States are equal where whatever follows is, too: they have the same nodes by the same names, the same
-    candidates in the same order, and ended alike.
+    Equal states have equal futures: the same nodes by the same names, the same candidates in the same order,
+    and the same ending.
 
     Attributes:
         graph: The graph.
         digest: Its digest.
-        sites: Where rules apply.
-        ending: The level of ONNX Runtime's own optimiser that the schedule ended with, such as `off` after
-            `stop`; empty while it goes on.
+        sites: The sites where rules apply.
+        ending: The level of ONNX Runtime's optimiser that the schedule ended with, such as `off` after
+            `stop`; empty while the schedule goes on.
     """
 
     graph: Graph
@@ -44,14 +44,14 @@ class GraphState:
 
     @property
     def level(self) -> str:
-        """The level of ONNX Runtime's own optimiser that the model runs with."""
+        """The level of ONNX Runtime's optimiser that the model runs with."""
         return self.ending or OFF
 
     @cached_property
     def candidates(self) -> Candidates:
-        """Where rules apply, by the rule's place and the site's name, in the order of the mask.
+        """The sites, by the rule's place and the site's name, in the order of the mask.
 
-        For a rule with several sites, all of them together are a candidate too, named `EVERYWHERE`.
+        A rule with several sites has another candidate for all of them together, named `EVERYWHERE`.
         """
         found: dict[tuple[int, str], tuple[Site, ...]] = {}
         by_rule: dict[int, list[Site]] = {}

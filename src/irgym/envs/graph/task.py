@@ -44,10 +44,10 @@ NODES = Objective("nodes", "", "operators of the graph", exact=True, timed=False
 MODEL = Objective(
     "model", "ns", "time by a model: what operators take by themselves, added up", exact=True, timed=False
 )
-"""The time by a model. It is exact, as each operator is measured once for all graphs that have it."""
+"""The sum of times of single operators. It is exact, since each operator is measured once for all graphs."""
 
 OBJECTIVES = (TIME, MODEL, NODES)
-"""What may be minimised, the default first."""
+"""The objectives, the default first."""
 
 ALL_VIEWS = {**VIEWS, META_GRAPH.name: META_GRAPH}
 """The observations, the default first."""
@@ -55,7 +55,7 @@ ALL_VIEWS = {**VIEWS, META_GRAPH.name: META_GRAPH}
 RUNNER = "irgym.envs.graph.runner"
 
 EQSAT = "eqsat"
-"""The baseline that saturates with equalities, as Tensat does."""
+"""The baseline by equality saturation, as in Tensat."""
 
 
 class GraphTask(Task[GraphState]):
@@ -63,19 +63,19 @@ class GraphTask(Task[GraphState]):
 
     Args:
         uri: Canonical URI of the program.
-        path: The model as it was read.
+        path: The cached model.
         graph: Its graph.
-        target: What ONNX Runtime's kernels are for: the layout of blocked convolutions depends on it.
+        target: The target of ONNX Runtime's kernels, on which the layout of blocked convolutions depends.
         threads: Threads of an operator.
-        toolchain: Versions of what runs it.
+        toolchain: Versions of the packages and of irgym's code that run it.
 
     Attributes:
-        costs: What the operators of its graphs cost.
+        costs: Costs of the operators of its graphs.
     """
 
     space = actions.SPACE
     forms = {".onnx": "ONNX model"}  # noqa: RUF012
-    gradual = False  # a convolution in blocks, for one, pays when its neighbours are in blocks too
+    gradual = False  # a blocked convolution, for example, pays only once its neighbours are blocked too
 
     def __init__(
         self,
@@ -99,39 +99,39 @@ class GraphTask(Task[GraphState]):
         self._kept = Kept()
         self._target = target
         self._rates = rates_of(target, threads)
-        self._estimate = self._estimated(graph) or 1.0  # a model without operators takes nothing
+        self._estimate = self._estimated(graph) or 1.0  # a model without operators takes no time
         self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
         self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
     def failures(self) -> Failures:
-        """Failures of rules, which cost a candidate each; no rule should have any."""
+        """Failures of rules. Each costs a candidate, and no rule should have any."""
         return self.finder.failures
 
     @property
     def target(self) -> Target:
-        """What ONNX Runtime's kernels are for."""
+        """The target of ONNX Runtime's kernels."""
         return self._target
 
     def under(self, objective: str) -> "GraphTask":
         """Return the same program with another objective.
 
         Raises:
-            IrgymError: There is none of that name.
+            IrgymError: There is no objective of that name.
         """
-        known = {one.name: one for one in OBJECTIVES}
+        known = {minimised.name: minimised for minimised in OBJECTIVES}
         if objective not in known:
             raise IrgymError(f"graph has no objective {objective!r}: choose among {', '.join(known)}")
-        task = copy(self)  # what was found out of the graph serves both
+        task = copy(self)  # both share the caches
         task.objective = known[objective]
         return task
 
     def restricted(self, *sources: str) -> "GraphTask":
-        """Return the same program with some rules alone; the actions keep their names and places.
+        """Return the same program restricted to the rules from some sources; actions keep their places.
 
         Args:
-            sources: What those rules name as where they are from, such as `TASO`; one of these is enough.
+            sources: Sources such as `TASO`; a rule from any of them is allowed.
         """
         task = copy(self)
         task._allowed = frozenset(
@@ -143,15 +143,15 @@ class GraphTask(Task[GraphState]):
         return task
 
     def initial(self) -> GraphState:
-        """Return the graph as it was read."""
+        """Return the original graph."""
         return self._initial
 
     def mask(self, state: GraphState) -> Mask:
-        """Return where rules apply, and whether `stop` does.
+        """Return the candidates of all rules, and whether `stop` applies.
 
-        The other endings are not offered: a search that meets `stop-all` in its first step would take that
-        for a way forward and rewrite nothing, and a policy that samples among endings would end there. They
-        are tried on what searches found: see `irgym.core.capabilities.Endings`.
+        Searches never see the other endings: a greedy search would pick `stop-all` first and rewrite nothing,
+        and a sampling policy would end its episodes early. They are tried on the results of searches; see
+        `irgym.core.capabilities.Endings`.
         """
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
@@ -159,16 +159,16 @@ class GraphTask(Task[GraphState]):
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
 
     def candidates(self, state: GraphState) -> Candidates:
-        """Return where this task's rules apply: see `GraphState.candidates`."""
+        """Return the candidates of this task's rules; see `GraphState.candidates`."""
         if len(self._allowed) == len(self.finder.rules):
             return state.candidates
         return {key: sites for key, sites in state.candidates.items() if key[0] in self._allowed}
 
     def step(self, state: GraphState, action: Action) -> GraphState:
-        """Return the graph after a rewrite, or how the schedule ended: by any ending that there is.
+        """Return the state after a rewrite or an ending.
 
         Raises:
-            ScheduleError: The rule does not apply there, or the schedule has ended.
+            ScheduleError: The rule does not apply there, or the schedule has already ended.
         """
         if action in self.endings(state) or (action.kind == actions.STOP and not state.stopped):
             return replace(state, ending=actions.ENDINGS[action.kind])
@@ -182,34 +182,34 @@ class GraphTask(Task[GraphState]):
         return action.candidate == EVERYWHERE
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
-        """Return the actions of a random schedule that closes the graph stage by stage."""
+        """Return the actions of a random sketch; see `irgym.envs.graph.sketches`."""
         return sketch(self, rng)
 
     def accepts(self, state: GraphState, action: Action) -> bool:
-        """Say whether the mask offers an action, or it is one of the `endings`."""
+        """Say whether an action is in the mask or among the `endings`."""
         return action in self.endings(state) or super().accepts(state, action)
 
     def endings(self, state: GraphState) -> Sequence[Action]:
-        """Return the ways to end a schedule but `stop`; none where nothing is run."""
+        """Return the ways to end a schedule other than `stop`; none for objectives that are not timed."""
         if state.stopped or not self.objective.timed:
             return ()
         return [Action(kind) for kind in actions.ENDINGS if kind != actions.STOP]
 
     def ending_of(self, baseline: str) -> Action | None:
-        """Return the ending that makes the model as written what a baseline is; None where none does."""
-        level = baseline.removeprefix("ort-")
-        return next((Action(kind) for kind, one in actions.ENDINGS.items() if one == level), None)
+        """Return the ending under which the original model equals a baseline; None if there is none."""
+        wanted = baseline.removeprefix("ort-")
+        return next((Action(kind) for kind, level in actions.ENDINGS.items() if level == wanted), None)
 
     def running(self, state: GraphState) -> str:
-        """Return the options of the session that the model is to be run in."""
+        """Return the session options to run the model with."""
         return options_text(state.level, self.threads)
 
     def terminal(self, state: GraphState) -> bool:
-        """Say whether an ending was taken."""
+        """Say whether the schedule has ended."""
         return state.stopped
 
     def identity(self, state: GraphState) -> str:
-        """Return the digest: graphs that differ in names alone have the same future, but for names."""
+        """Return the digest and the ending: up to names, states with equal digests have equal futures."""
         return f"{state.digest} {state.ending}"
 
     @property
@@ -218,11 +218,11 @@ class GraphTask(Task[GraphState]):
         return ALL_VIEWS
 
     def key(self, state: GraphState) -> str:
-        """Return the digest of the graph, and the level of ONNX Runtime's own optimiser if it is on."""
+        """Return the digest of the graph, and the level of ONNX Runtime's optimiser if it is on."""
         return state.digest if state.level == OFF else f"{state.digest} ort-{state.level}"
 
     def job(self, state: GraphState) -> Job:
-        """Return the request for the cost: the sum of its operators' under `model`, known under `nodes`."""
+        """Return the job for the cost: a sum over operators under `model`, known under `nodes`."""
         known = None
         if self.objective == NODES:
             known = Measurement(Outcome.OK, (float(len(state.graph.nodes)),))
@@ -239,21 +239,21 @@ class GraphTask(Task[GraphState]):
         )
 
     def analysis(self, state: GraphState) -> NDArray[np.float64]:
-        """Return the time by a rough estimate from shapes alone, as a share of the first one's, shape [1]."""
+        """Return a rough estimate of the time from shapes alone, relative to the original's, shape [1]."""
         return np.array([self._estimated(state.graph) / self._estimate])
 
     def _estimated(self, graph: Graph) -> float:
-        return sum(estimated(graph, one, self._rates) for one in graph.nodes.values())
+        return sum(estimated(graph, node, self._rates) for node in graph.nodes.values())
 
     def validation(self, state: GraphState, inputs: int, seed: int) -> Call:
         """Return the call that compares the model's results with those of the original."""
         return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads, state.level))
 
     def baseline_call(self, name: str, state: GraphState) -> Call:
-        """Return the call that times a baseline of the original and this state.
+        """Return the call that times a baseline and this state in turn.
 
-        The baseline is the original as another tool makes or runs it. `eqsat` has the task's rules, and costs
-        under every objective.
+        The baseline is the original, optimised or run by another tool. `eqsat` uses the task's rules, and
+        works under every objective.
         """
         if name == EQSAT:
             rules = tuple(rule.name for rule in self.rules)
@@ -268,25 +268,25 @@ class GraphTask(Task[GraphState]):
         return Call(f"{RUNNER}:stages", (self.path, *states, self.threads, VERSUS_ROUNDS))
 
     def describe(self, state: GraphState) -> str:
-        """Return each operator with what it reads and makes; at last what is left to ONNX Runtime."""
+        """Return the operators, a line each, and the level of ONNX Runtime's optimiser if it is on."""
         lines: list[str] = []
-        for one in state.graph.order:
-            kind = state.graph.types.get(one.name)
+        for node in state.graph.order:
+            kind = state.graph.types.get(node.name)
             shape = "" if kind is None else f"{kind.dtype}{list(kind.shape)}"
-            lines.append(f"{one.name} = {one.operator}({', '.join(one.inputs)}) {shape}".rstrip())
+            lines.append(f"{node.name} = {node.operator}({', '.join(node.inputs)}) {shape}".rstrip())
         if state.level != OFF:
             lines.append(f"then ONNX Runtime's own optimiser, level {state.level}")
         return "\n".join(lines)
 
     def drawing(self, state: GraphState) -> Drawing:
-        """Return the graph as a picture."""
+        """Return a drawing of the graph."""
         return drawing_of(state.graph)
 
     def export(self, state: GraphState, path: Path) -> list[Path]:
         """Write the model (.onnx).
 
         Raises:
-            IrgymError: The suffix is another.
+            IrgymError: The file has another suffix.
             StorageError: The file cannot be written.
         """
         from irgym.envs.graph.running.export import export
@@ -295,5 +295,5 @@ class GraphTask(Task[GraphState]):
 
 
 def block_of(target: Target) -> int:
-    """Return the channels of a block in ONNX Runtime's blocked layout: the lanes of a vector of float32."""
+    """Return the channels of a block in ONNX Runtime's blocked layout: the float32 lanes of a vector."""
     return 16 if target.vector_bits >= 512 else 8

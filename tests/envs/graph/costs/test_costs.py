@@ -15,7 +15,8 @@ from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
 from irgym.envs.graph.costs.costs import PLAIN, Costs, residences_of
 from irgym.envs.graph.costs.signature import Residence, Residences, signature_of
-from irgym.envs.graph.ir.graph import Graph, Rewrite, node
+from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.task import GraphTask
 from irgym.measure.evaluators import summed
@@ -25,7 +26,7 @@ RNG = np.random.default_rng(0)
 
 
 class Invented:
-    """Times of operators that depend on their signatures alone; the batches asked for are kept."""
+    """An evaluator whose times depend on signatures alone; it records the batches."""
 
     def __init__(self) -> None:
         self.asked: list[list[str]] = []
@@ -48,7 +49,7 @@ def costs(calibration: Calibration = PLAIN) -> Costs:
 
 
 def fresh(uri: str) -> GraphTask:
-    """Return a task none of whose operators was measured."""
+    """Return a task without measured operators."""
     task = copy(task_of(uri))
     task.costs = costs()
     return task
@@ -64,7 +65,7 @@ def walked(task: GraphTask, steps: int) -> list[Graph]:
 
 
 def branches(names: str = "") -> Graph:
-    """x @ a and x @ b, with sizes that differ from each other's in nothing."""
+    """x @ a and x @ b, of equal sizes."""
     nodes = [
         node("MatMul", [f"x{names}", "a"], [f"y{names}"]),
         node("MatMul", [f"x{names}", "b"], [f"z{names}"]),
@@ -127,7 +128,7 @@ def test_a_weight_that_is_used_twice_is_near():
 
 def test_operators_of_unknown_operands_count_as_nothing():
     graph = branches()
-    unknown = replace(graph, types={name: one for name, one in graph.types.items() if name != "x"})
+    unknown = replace(graph, types={name: kind for name, kind in graph.types.items() if name != "x"})
     assert costs().missing([unknown]) == [] and costs().of(unknown) == 0.0
     texts = replace(graph, types={**graph.types, "x": TensorType("str", (20, 40))})
     assert costs().missing([texts]) == []
@@ -144,8 +145,10 @@ def test_a_job_of_the_model_is_the_sum_of_its_operators(uri: str):
     assert task.costs.missing(graphs) == [] and task.costs.measure(graphs, evaluator) == 0
     jobs = [task.job(replace(task.initial(), graph=graph, digest=str(n))) for n, graph in enumerate(graphs)]
     for graph, measurement in zip(graphs, evaluator.evaluate(jobs), strict=True):
-        by_hand = [task.costs.signature(graph, one) for one in graph.nodes.values()]
-        assert measurement.cost == pytest.approx(sum(_time(one.text) for one in by_hand if one))
+        by_hand = [task.costs.signature(graph, node) for node in graph.nodes.values()]
+        assert measurement.cost == pytest.approx(
+            sum(_time(signature.text) for signature in by_hand if signature)
+        )
         assert measurement.cost == pytest.approx(task.costs.of(graph))
 
 
@@ -154,7 +157,7 @@ def test_a_rewrite_asks_for_its_new_operators_alone():
     task.costs.measure([task.graph], evaluator)
     after = replay(task, Schedule((task.space.parse(_first(task, "conv-relu")),))).graph
     task.costs.measure([after], evaluator)
-    assert [one.partition("(")[0] for one in evaluator.asked[1]] == ["com.microsoft.FusedConv"]
+    assert [text.partition("(")[0] for text in evaluator.asked[1]] == ["com.microsoft.FusedConv"]
 
 
 def _first(task: GraphTask, rule: str) -> str:
@@ -180,12 +183,12 @@ def test_calibrated_costs():
 def test_where_weights_are_found():
     target = host_target()
     *_, near, last = [cache.size for cache in target.caches]
-    one = branches()
-    both = one.rewritten(Rewrite(("z",), (node("MatMul", ["x", "a"], ["z"]),)))
+    graph = branches()
+    both = graph.rewritten(Rewrite(("z",), (node("MatMul", ["x", "a"], ["z"]),)))
     for size, where in ((near // 4, "near"), (last // 4, "cache"), (last, "memory")):
         kind = TensorType("float32", (40, size // 160))
-        weights = {name: replace(weight, type=kind) for name, weight in one.weights.items()}
-        found = residences_of(replace(one, weights=weights), target)
+        weights = {name: replace(weight, type=kind) for name, weight in graph.weights.items()}
+        found = residences_of(replace(graph, weights=weights), target)
         assert found == (where, "near"), "each of two weights has one user"
         found = residences_of(replace(both, weights=weights), target)
         assert found.shared == found.own

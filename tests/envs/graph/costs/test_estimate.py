@@ -8,7 +8,8 @@ from small_networks import CONVOLUTIONS, task_of
 from irgym.core import capabilities
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.costs.estimate import Rates, estimated, rates_of
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.measure.target import host_target
 
 RATES = Rates(flops=100.0, bytes=10.0, operator_ns=1000.0)

@@ -1,4 +1,4 @@
-"""Operators by themselves in ONNX Runtime."""
+"""Single operators in ONNX Runtime."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,8 @@ from irgym.core.cost import Outcome
 from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.measuring import copies, evicting, filled, measure
 from irgym.envs.graph.costs.signature import Operand, Residences, Signature, signature_of
-from irgym.envs.graph.ir.graph import Graph, Node, Opaque, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node, Opaque, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.running.sessions import Program
 from irgym.measure.target import host_target
@@ -39,9 +40,9 @@ def test_operators_of_networks_run_by_themselves(uri: str, monkeypatch: pytest.M
         graphs.append(state.graph)
     signatures = task.costs.missing(graphs)
     assert len(signatures) > 10
-    for one in signatures:
-        found = measure(one, 1)
-        assert found.ok and len(found.samples) == 1 and 0 <= found.cost < 1e9, (one.text, found)
+    for signature in signatures:
+        found = measure(signature, 1)
+        assert found.ok and len(found.samples) == 1 and 0 <= found.cost < 1e9, (signature.text, found)
 
 
 def test_copies_share_inputs_and_have_weights_of_their_own():
@@ -58,8 +59,8 @@ def test_a_value_that_is_read_twice_stays_one():
     graph = small_graphs.graph_of([node("Mul", ["x", "x"], ["y"])], {"x": (20, 40)}, {}, ["y"])
     found = signature_of(graph, graph.nodes["y"], Residences("cache", "near"))
     assert found is not None
-    [one, *_] = copies(found, 2)[0].order
-    assert one.inputs == ("irgym.x0", "irgym.x0")
+    [copied, *_] = copies(found, 2)[0].order
+    assert copied.inputs == ("irgym.x0", "irgym.x0")
 
 
 def test_an_operator_with_graphs_inside_runs_by_itself():
@@ -68,10 +69,10 @@ def test_an_operator_with_graphs_inside_runs_by_itself():
     )
     content = helper.make_attribute("then_branch", branch)
     attributes = [(name, Opaque(5, _named(content, name))) for name in ("else_branch", "then_branch")]
-    one = Node("If", ("c",), ("y",), tuple(attributes), ("x",))
+    branch = Node("If", ("c",), ("y",), tuple(attributes), ("x",))
     types = {"c": TensorType("bool", ()), "x": TensorType("float32", (2000,))}
-    graph = Graph.of([one], types, {}, ["c", "x"], ["y"], [("", 20)])
-    found = signature_of(graph, one, Residences("cache", "near"))
+    graph = Graph.of([branch], types, {}, ["c", "x"], ["y"], [("", 20)])
+    found = signature_of(graph, branch, Residences("cache", "near"))
     assert found is not None and measure(found, 1).ok
     assert copies(found, 2)[0].inputs == ("irgym.x0", "x")
 

@@ -7,10 +7,9 @@ from irgym.core.catalogue import environment_of
 from irgym.core.cost import Measurement, Outcome
 from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.signature import Signature
-from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.environment import GRAPH, GRAPH_TASO
 from irgym.envs.graph.eqsat import costs, running
 from irgym.envs.graph.eqsat.saturation import Limits
-from irgym.envs.graph.taso import GRAPH_TASO
 from irgym.search.budget import Budget
 from irgym.search.session import run_search
 from irgym.search.strategies.backtracking import Backtracking

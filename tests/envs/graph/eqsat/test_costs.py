@@ -13,7 +13,8 @@ from irgym.envs.graph.eqsat import costs
 from irgym.envs.graph.eqsat.costs import Measured
 from irgym.envs.graph.eqsat.optimising import Optimised, optimised
 from irgym.envs.graph.eqsat.saturation import Limits
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 
 RNG = np.random.default_rng(0)
 TASO = tuple(rule for rule in RULES if "TASO" in rule.source)

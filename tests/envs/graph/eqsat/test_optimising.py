@@ -12,7 +12,8 @@ from irgym.envs.graph.costs.estimate import Rates, estimated
 from irgym.envs.graph.eqsat.costs import Operator, Prices, counted
 from irgym.envs.graph.eqsat.optimising import optimised
 from irgym.envs.graph.eqsat.saturation import Limits, saturate
-from irgym.envs.graph.ir.graph import Graph, Node, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.verification import error_of, run

@@ -1,4 +1,4 @@
-"""Sparse tensors as dense ones."""
+"""Conversion of sparse tensors to dense ones."""
 
 import numpy as np
 import pytest

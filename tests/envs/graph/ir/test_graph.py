@@ -1,10 +1,11 @@
-"""Graphs: what a rewrite changes, shares and refuses."""
+"""Graphs: changes, sharing and refusals of rewrites."""
 
 import numpy as np
 import pytest
 
 from irgym.base.errors import ScheduleError
-from irgym.envs.graph.ir.graph import Graph, Node, Rewrite, node
+from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights, computed, literal
 
@@ -12,7 +13,7 @@ ROW = TensorType("float32", (4,))
 
 
 def graph_of(*nodes: Node, outputs: tuple[str, ...], inputs: tuple[str, ...] = ("x",)) -> Graph:
-    names = {value for one in nodes for value in (*one.operands, *one.results)}
+    names = {value for node in nodes for value in (*node.operands, *node.results)}
     return Graph.of(nodes, dict.fromkeys(names, ROW), {}, inputs, outputs, [("", 20)])
 
 
@@ -51,9 +52,9 @@ def test_a_value_that_is_needed_cannot_go():
         CHAIN.rewritten(Rewrite(("b",)))
 
 
-def test_a_circle_is_told():
+def test_a_cycle_is_reported():
     after = CHAIN.rewritten(Rewrite(("a",), (node("Relu", ["y"], ["a"]),)))
-    with pytest.raises(ScheduleError, match="its own result"):
+    with pytest.raises(ScheduleError, match="depend on its result"):
         _ = after.order
 
 
@@ -61,7 +62,7 @@ def test_values_that_inner_graphs_use_keep_their_names():
     inner = Node("If", ("c",), ("y",), captured=("a",))
     graph = graph_of(node("Relu", ["x"], ["a"]), inner, outputs=("y",), inputs=("x", "c"))
     assert graph.users["a"] == ("y",)
-    with pytest.raises(ScheduleError, match="nothing can stand for it"):
+    with pytest.raises(ScheduleError, match="it cannot be replaced"):
         graph.rewritten(Rewrite(("a",), replaced={"a": "x"}))
 
 
@@ -76,7 +77,7 @@ def test_fresh_names():
 
 
 def random_graph(rng: np.random.Generator, names: list[str]) -> Graph:
-    """A random graph; the same numbers give the same graph but for the names of its values."""
+    """Return a random graph; equal random numbers give equal graphs up to the names of values."""
     values = ["x", "z"]
     nodes: list[Node] = []
     for name in names:
@@ -90,19 +91,24 @@ def random_graph(rng: np.random.Generator, names: list[str]) -> Graph:
 @pytest.mark.parametrize("seed", range(30))
 def test_the_digest_does_not_depend_on_names_and_order(seed: int):
     names = [f"v{place}" for place in range(12)]
-    one = random_graph(np.random.default_rng(seed), names)
+    first = random_graph(np.random.default_rng(seed), names)
     other = random_graph(np.random.default_rng(seed), [f"w{place}" for place in reversed(range(12))])
     turned = Graph.of(
-        reversed(list(one.nodes.values())), one.types, one.weights, one.inputs, one.outputs, one.opsets
+        reversed([*first.nodes.values()]),
+        first.types,
+        first.weights,
+        first.inputs,
+        first.outputs,
+        first.opsets,
     )
-    assert len({graph.digest for graph in (one, other, turned)}) == 1
+    assert len({graph.digest for graph in (first, other, turned)}) == 1
 
 
 def program_of(graph: Graph) -> tuple[object, ...]:
-    """What a graph computes as nested tuples: the oracle of the digest."""
+    """Return the computation of a graph as nested tuples, the oracle of the digest."""
     known: dict[str, object] = {name: f"input {place}" for place, name in enumerate(graph.inputs)}
-    for one in graph.order:
-        known[one.name] = (one.operator, *(known[value] for value in one.inputs))
+    for made in graph.order:
+        known[made.name] = (made.operator, *(known[value] for value in made.inputs))
     return *(known[value] for value in graph.outputs), tuple(
         sorted(repr(known[name]) for name in graph.nodes)
     )
@@ -119,7 +125,7 @@ def test_what_is_computed_twice_changes_the_digest():
 def test_each_of_very_many_outputs_has_a_digest_of_its_own():
     parts = [f"part{place}" for place in range(600)]
     split = node("Split", ["x"], parts, axis=0)
-    assert len({graph_of(split, outputs=(one,)).digest for one in parts}) == len(parts)
+    assert len({graph_of(split, outputs=(part,)).digest for part in parts}) == len(parts)
 
 
 def test_equal_digests_mean_equal_graphs():

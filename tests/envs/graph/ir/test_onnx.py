@@ -1,4 +1,4 @@
-"""From ONNX and back: the same results in ONNX Runtime, and what cannot be read."""
+"""Conversion from ONNX and back: equal results in ONNX Runtime, and unsupported models."""
 
 from pathlib import Path
 from typing import Any
@@ -61,7 +61,7 @@ def linear(path: Path) -> Path:
 def test_a_model_is_the_same_after_reading_and_writing(tmp_path: Path):
     path = linear(tmp_path / "m.onnx")
     graph, arrays = read(path)
-    assert [one.operator for one in graph.order] == ["MatMul", "Add", "Clip"]
+    assert [node.operator for node in graph.order] == ["MatMul", "Add", "Clip"]
     assert isinstance(graph.weights["w"], Stored) and isinstance(graph.weights["one"], Literal)
     assert graph.nodes["y"].inputs == ("b", "", "one")
     weights = Weights(arrays)
@@ -169,5 +169,5 @@ def test_constants_that_repeat_one_number_are_computed(tmp_path: Path):
     ]
     path = written(tmp_path / "m.onnx", nodes, {"s": np.array([2, 8])}, outputs=[value("y", 2, 8)])
     graph, _ = read(path)
-    assert [one.operator for one in graph.order] == ["Add"]
+    assert [node.operator for node in graph.order] == ["Add"]
     assert np.array_equal(graph.weights["c"].array, np.ones((2, 8)))

@@ -1,4 +1,4 @@
-"""Weights that are joined and cut in turn: the arrays are right, and the descriptions stay short."""
+"""Weights that are joined and cut in turn: correct arrays, short descriptions."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ def stored(name: str) -> Stored:
 def depth(weight: Weight) -> int:
     if not isinstance(weight, Computed):
         return 0
-    return 1 + max(depth(one) for one in weight.arguments if isinstance(one, Stored | Computed))
+    return 1 + max(depth(part) for part in weight.arguments if isinstance(part, Stored | Computed))
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -25,13 +25,13 @@ def test_joining_and_cutting_in_turn_stays_short(seed: int):
     weights = Weights(ARRAYS)
     known: list[tuple[Weight, np.ndarray]] = [(stored(name), array) for name, array in ARRAYS.items()]
     for _ in range(60):
-        (one, first), (other, second) = (known[int(rng.integers(len(known)))] for _ in range(2))
+        (weight, first), (other, second) = (known[int(rng.integers(len(known)))] for _ in range(2))
         if rng.random() < 0.5 and first.shape[1] + second.shape[1] <= 40:
-            made = computed("concat", 1, one, other), np.concatenate([first, second], 1)
+            made = computed("concat", 1, weight, other), np.concatenate([first, second], 1)
         else:
             start = int(rng.integers(first.shape[1]))
             stop = int(rng.integers(start, first.shape[1])) + 1
-            made = computed("part", one, 1, start, stop), first[:, start:stop]
+            made = computed("part", weight, 1, start, stop), first[:, start:stop]
         known.append(made)
         assert made[0].type.shape == made[1].shape and depth(made[0]) <= 2
         np.testing.assert_array_equal(weights.array(made[0]), made[1])
@@ -43,5 +43,5 @@ def test_what_was_cut_and_joined_again_is_itself():
     assert computed("part", pair, 0, 0, 4) is whole and computed("part", pair, 0, 4, 8) is other
     halves = computed("part", whole, 1, 0, 2), computed("part", whole, 1, 2, 6)
     assert computed("concat", 1, *halves) is whole
-    turned = computed("part", pair, 1, 0, 3)  # along another axis than it was joined along
+    turned = computed("part", pair, 1, 0, 3)  # along another axis than that of the concatenation
     assert isinstance(turned, Computed) and turned.function == "part" and turned.arguments[0] == pair

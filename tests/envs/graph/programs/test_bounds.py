@@ -1,4 +1,4 @@
-"""Models that are made to do harm: `fuzz/hostile_files.py` opens the same ones by the command line."""
+"""Hostile models; `fuzz/hostile_files.py` opens the same ones by the command line."""
 
 from itertools import pairwise
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_weights_in_another_file_are_found(tmp_path: Path):
 
 
 def called(times: int, copies: int) -> onnx.ModelProto:
-    """Return a model of one function with so many operators, which it calls so many times."""
+    """Return a model that calls a function with some operators some number of times."""
     names = [f"v{place}" for place in range(copies + 1)]
     inner = [helper.make_node("Neg", [a], [b]) for a, b in pairwise(names)]
     function = helper.make_function("f", "F", ["v0"], [names[-1]], inner, models.OPSETS)
@@ -61,7 +61,7 @@ def called(times: int, copies: int) -> onnx.ModelProto:
 
 def test_operators_are_counted_with_functions_written_out():
     check_expansion(called(NODES // 50, 50), "m")
-    with pytest.raises(ProgramError, match=r"m has 50,050 operators with its functions written out"):
+    with pytest.raises(ProgramError, match=r"m has 50,050 operators after inlining its functions"):
         check_expansion(called(NODES // 50 + 1, 50), "m")
 
 

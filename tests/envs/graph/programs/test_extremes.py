@@ -1,4 +1,4 @@
-"""Unusual inputs are what their names say, and as legal as ordinary ones."""
+"""Extreme inputs match their descriptions, and are as valid as ordinary ones."""
 
 import numpy as np
 import pytest
@@ -31,8 +31,8 @@ def test_only_styles_that_change_something_are_drawn(inputs: tuple[Input, ...]):
 
 def test_values_keep_their_types_and_their_ranges():
     for _, values in drawn(*EVERY).values():
-        for one in EVERY:
-            assert (values[one.name].dtype, values[one.name].shape) == (one.dtype, one.shape)
+        for given in EVERY:
+            assert (values[given.name].dtype, values[given.name].shape) == (given.dtype, given.shape)
         assert set(np.unique(values["i"])) <= set(range(-9, 9)) and set(np.unique(values["j"])) <= {3, 4}
 
 
@@ -64,12 +64,12 @@ def test_half_precision_is_not_scaled_beyond_its_squares():
 def test_any_shape_can_be_drawn(shape: tuple[int, ...]):
     inputs = [Input(name, np.dtype(kind), shape) for name, kind in (("x", "f4"), ("i", "i8"), ("m", "?"))]
     found = extremes(inputs, draw(inputs, RANGES, 0), RANGES, frozenset(), 0)
-    assert all(values[one.name].shape == shape for _, values in found for one in inputs)
+    assert all(values[given.name].shape == shape for _, values in found for given in inputs)
 
 
 def test_the_same_seed_gives_the_same():
     first, again, other = drawn(*EVERY), drawn(*EVERY), drawn(*EVERY, seed=1)
     for name in first:
-        for one in EVERY:
-            assert np.array_equal(first[name][1][one.name], again[name][1][one.name], one is FLOATS)
+        for given in EVERY:
+            assert np.array_equal(first[name][1][given.name], again[name][1][given.name], given is FLOATS)
     assert not np.array_equal(first["positive inputs"][1]["x"], other["positive inputs"][1]["x"])

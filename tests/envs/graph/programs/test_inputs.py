@@ -54,7 +54,7 @@ def test_ranges_follow_from_the_graph(body: str, wanted: int | None):
     if wanted is None:
         with pytest.raises(ProgramError) as caught:
             ranges_of(found)
-        assert "as in graph:FILE.onnx?range.i=0:100, or write LOW,HIGH" in str(caught.value)
+        assert "as in graph:FILE.onnx?range.i=0:100 for 0 to 99, or write LOW,HIGH" in str(caught.value)
     else:
         assert ranges_of(found) == {"i": (0, wanted)}
 
@@ -103,7 +103,7 @@ def test_metadata_counts_more_than_the_graph():
 def test_inputs_are_those_without_a_value():
     inputs = "float[2, 3] x, float16[1] h, bool[4] b, uint8[5] u, float[7, 4] table"
     found = inputs_of(model("y = Identity(x)", inputs))
-    assert [(one.name, str(one.dtype), one.shape) for one in found] == [
+    assert [(given.name, str(given.dtype), given.shape) for given in found] == [
         ("x", "float32", (2, 3)),
         ("h", "float16", (1,)),
         ("b", "bool", (4,)),
@@ -135,8 +135,8 @@ def test_values_are_in_range_and_the_same_for_the_same_seed():
     )
     ranges = {"i": (3, 9), "m": (0, 2)}
     values = draw(inputs, ranges, 4)
-    for one in inputs:
-        assert values[one.name].dtype == one.dtype and values[one.name].shape == one.shape
+    for given in inputs:
+        assert values[given.name].dtype == given.dtype and values[given.name].shape == given.shape
     assert abs(values["x"].mean()) < 0.1 and abs(values["x"].std() - 1) < 0.1
     assert set(values["i"].flat) == set(range(3, 9))
     for mask in ("m", "b"):

@@ -1,4 +1,4 @@
-"""Every family is exported at its smallest size and does in ONNX Runtime what it does in torch."""
+"""Every family is exported at its smallest size, and agrees with torch in ONNX Runtime."""
 
 from collections.abc import Iterator
 
@@ -21,7 +21,7 @@ from irgym.envs.graph.programs.ranges import derived_range
 
 @pytest.fixture(scope="module", autouse=True)
 def one_thread() -> Iterator[None]:
-    """Let torch use one thread: several wait for each other where other tests run too."""
+    """Let torch use one thread: beside other tests, several threads would wait for each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -48,17 +48,17 @@ def test_a_family_computes_what_torch_computes(name: str):
     written = onnx.load_model_from_string(content)
     onnx.checker.check_model(written)
     inputs, ranges = inputs_of(written), ranges_of(written)
-    assert [one.name for one in inputs] == list(model.inputs)
-    assert [one.shape for one in inputs] == [tuple(value.shape) for value in model.inputs.values()]
+    assert [given.name for given in inputs] == list(model.inputs)
+    assert [given.shape for given in inputs] == [tuple(value.shape) for value in model.inputs.values()]
     assert ranges == model.ranges == read_ranges(written)
-    for one in ranges:
-        assert derived_range(written, one) == ranges[one], "the graph tells as much as the metadata"
+    for name in ranges:
+        assert derived_range(written, name) == ranges[name], "the graph tells as much as the metadata"
     results = []
     for seed in range(2):
         feeds = draw(inputs, ranges, seed)
         found = run(content, feeds)
         with torch.no_grad():
-            wanted = model.module(*(torch.from_numpy(feeds[one.name]) for one in inputs)).numpy()
+            wanted = model.module(*(torch.from_numpy(feeds[given.name]) for given in inputs)).numpy()
         assert found.shape == wanted.shape and np.isfinite(found).all()
         assert np.abs(found - wanted).max() <= 1e-5 * np.abs(wanted).max()
         results.append(found)
@@ -117,7 +117,7 @@ def test_an_emformer_sees_no_further_than_its_look_ahead():
     model = build("graph://emformer?hidden=32&heads=2&layers=2&segments=4&segment=2&left=2&right=1")
     [sound] = model.inputs.values()
     other = sound.clone()
-    other[:, 4 * (2 * 2 + 1) :] += 1.0  # later than what the second segment looks at
+    other[:, 4 * (2 * 2 + 1) :] += 1.0  # beyond what the second segment sees
     with torch.no_grad():
         first, second = model.module(sound), model.module(other)
     assert torch.allclose(first[:, :4], second[:, :4], atol=1e-6)
@@ -140,8 +140,8 @@ def test_unrolled_layers_are_those_of_torch(name: str, cell: type[nn.LSTM | nn.G
     model = build(f"graph://{name}?hidden=16&layers=2&sequence=5&batch=3")
     whole = cell(16, 16, 2, batch_first=True)
     with torch.no_grad():
-        for layer, one in enumerate(model.module.cells):
-            for key, value in one.named_parameters():
+        for layer, cell in enumerate(model.module.cells):
+            for key, value in cell.named_parameters():
                 getattr(whole, f"{key}_l{layer}").copy_(value)
         [x] = model.inputs.values()
         assert torch.allclose(model.module(x), whole(x)[0], atol=1e-6)

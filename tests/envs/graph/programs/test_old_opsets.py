@@ -1,4 +1,4 @@
-"""Operators of opsets 7 to 12, beside the files themselves: a part of `fuzz/graph_old_opsets.py`."""
+"""Operators of opsets 7 to 12 compared with the original files: a part of `fuzz/graph_old_opsets.py`."""
 
 import onnx
 import pytest
@@ -23,7 +23,7 @@ OUTER = {"Constant", "If"}
 
 
 def test_all_operators_have_samples():
-    """Those that draw random numbers are refused, and texts and sequences are no inputs."""
+    """Random operators are refused, and strings and sequences are no inputs."""
     known = {
         schema.name
         for schema in onnx.defs.get_all_schemas_with_history()
@@ -52,7 +52,7 @@ def test_functions_of_other_opsets_are_inlined_where_they_mean_the_same(own: int
         with pytest.raises(ProgramError, match=said):
             converted(model, "m.onnx")
     else:
-        assert [one.op_type for one in converted(model, "m.onnx").graph.node] == ["Softmax"]
+        assert [node.op_type for node in converted(model, "m.onnx").graph.node] == ["Softmax"]
 
 
 ADDED = {
@@ -67,13 +67,14 @@ ADDED = {
     "start": 0,
     "storage_order": 0,
 }
-"""Attributes that operators have by now, and the defaults with which they mean what they did without."""
+"""New attributes of operators, with the defaults that preserve their old meaning."""
 
 
 @pytest.mark.parametrize("opset", OPSETS)
 def test_what_is_not_rewritten_means_the_same(opset: int):
-    """By the schemas: no attribute is gone, no input needed, and new attributes change nothing."""
-    names = {one.name for one in onnx.defs.get_all_schemas_with_history() if one.domain == ""} - {"Constant"}
+    """By the schemas: no attribute is missing, no new input required, and new attributes change nothing."""
+    schemas = onnx.defs.get_all_schemas_with_history()
+    names = {schema.name for schema in schemas if schema.domain == ""} - {"Constant"}
     for name in sorted(names.difference(REWRITES)):
         if not onnx.defs.has(name, opset, ""):
             continue

@@ -1,4 +1,4 @@
-"""Models and files become files of ONNX with fixed shapes, and small weights inside."""
+"""Models and files become ONNX files with fixed shapes, and small weights inside."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -56,7 +56,7 @@ def test_models_are_exported_once(sources: Sources, monkeypatch: pytest.MonkeyPa
     assert np.isfinite(result).all()
     content = file.read_bytes()
     file.write_bytes(b"damaged")
-    assert sources.file(program).read_bytes() == content, "it is exported anew, with the same weights"
+    assert sources.file(program).read_bytes() == content, "it is exported again, with the same weights"
 
     def again(*arguments: object) -> bytes:
         raise AssertionError("it was exported before")
@@ -91,7 +91,7 @@ def test_open_dimensions_are_bound_and_other_shapes_follow(sources: Sources, tmp
     path = tmp_path / "open.onnx"
     save(path)
     file = sources.file(parse_program(f"graph:{path}?sequence=3&batch=2"))
-    assert [one.shape for one in inputs_of(onnx.load_model(file))] == [(2, 3, 4), (3,)]
+    assert [given.shape for given in inputs_of(onnx.load_model(file))] == [(2, 3, 4), (3,)]
     types = GRAPH.task(f"graph:{path}?sequence=3&batch=2").graph.types
     assert types["p"].shape == (2, 3, 4) and types["r"].shape == types["y"].shape == (2, 12)
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -107,9 +107,9 @@ def test_wrong_bindings_are_named(sources: Sources, tmp_path: Path):
     said = refused(sources, f"graph:{path}?batch=2")
     assert f"leaves sizes open (sequence): give them, as in graph:{path}?batch=2&sequence=1" in said
     said = refused(sources, f"graph:{path}?batch=2&sequence=1&width=3")
-    assert "leaves no dimension 'width' open; those that it does: batch, sequence" in said
+    assert "has no open dimension 'width'; its open dimensions: batch, sequence" in said
     save(path, OPEN.replace("batch, sequence, 4", "2, 3, 4").replace("sequence", "3"))
-    assert "those that it does: none" in refused(sources, f"graph:{path}?batch=2")
+    assert "its open dimensions: none" in refused(sources, f"graph:{path}?batch=2")
     assert sources.file(parse_program(f"graph:{path}"))
 
 
@@ -140,7 +140,9 @@ def test_small_weights_in_other_files_are_brought_inside(sources: Sources, tmp_p
     weights.write_bytes(b"")
     assert "is no valid ONNX model" in refused(sources, uri)
     weights.unlink()
-    assert "has weights in weights.bin, which is not there: put it beside the model" in refused(sources, uri)
+    assert "has weights in weights.bin, which does not exist: put it beside the model" in refused(
+        sources, uri
+    )
 
 
 def test_weights_outside_the_folder_are_refused(sources: Sources, tmp_path: Path):
@@ -162,7 +164,7 @@ def test_too_many_weights_are_refused(sources: Sources, tmp_path: Path):
     _with_external_weights(path)
     with (tmp_path / "weights.bin").open("r+b") as file:
         file.truncate(7 << 30)  # a hole
-    assert "has 7.0 GiB of weights, and at most 6 are handled: choose" in refused(
+    assert "has 7.0 GiB of weights, and at most 6 are supported: choose" in refused(
         sources, f"graph:{path}?batch=1&sequence=1"
     )
 

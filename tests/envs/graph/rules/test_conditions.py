@@ -8,7 +8,8 @@ import pytest
 from small_graphs import BLOCK, applied, graph_of, sites_of
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.ir.graph import Graph, Node, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node, node
 
 BY_NAME = {rule.name: rule for rule in RULES}
 Shapes = Mapping[str, tuple[int, ...]]

@@ -9,8 +9,9 @@ import pytest
 from small_graphs import BLOCK, run_in_ort
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.ir.graph import Graph, Node, node
+from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.magnitudes import Magnitude, magnitude_of
+from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.reading import read
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Stored, Weights, computed, literal, weight_of

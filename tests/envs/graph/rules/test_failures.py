@@ -7,7 +7,8 @@ import pytest
 from small_graphs import BLOCK, graph_of
 
 from irgym.envs.graph.actions import RULES
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.rewriting.building import RuleError
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rewriting.sites import Finder

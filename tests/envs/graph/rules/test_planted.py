@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, applied, graph_of, operators_of, sites_of
 
-from irgym.envs.graph.ir.graph import node
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.reference.calls import OperatorError
 from irgym.envs.graph.rewriting.operands import Rng, array, pick, sample
 from irgym.envs.graph.rewriting.rule import Rule, Sample

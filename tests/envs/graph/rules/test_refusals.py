@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from small_graphs import applied, graph_of, operators_of, run_in_ort, sites_of
 
-from irgym.envs.graph.ir.graph import Graph, Node, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.rules import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rules_in_ort import BLOCK, graph_of
 
-from irgym.envs.graph.ir.graph import Node, node
+from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules import activations, attention, heads, normalisation, products, scaling
 

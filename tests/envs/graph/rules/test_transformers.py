@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from rules_in_ort import BLOCK, run_in_ort
 
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights, weight_of
 from irgym.envs.graph.reference.operators import types_of

@@ -10,7 +10,8 @@ from rule_runs import check
 from small_graphs import BLOCK, graph_of, run_in_ort, sites_of
 
 from irgym.envs.graph.ir import winograd
-from irgym.envs.graph.ir.graph import Graph, node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.rewriting.building import RuleError

@@ -1,4 +1,4 @@
-"""What rounding may do, as found out by the original: not too little for differences of numbers alike."""
+"""Allowances for rounding are large enough for differences of similar numbers."""
 
 from pathlib import Path
 
@@ -11,9 +11,10 @@ from irgym.envs.graph.environment import GRAPH
 
 
 def test_weights_of_one_shape_are_moved_each_its_own_way(tmp_path: Path):
-    """Moved alike, two weights that cancel would leave their sum where it is, as if rounding could not."""
+    """Equal changes of two weights that cancel would leave their sum unchanged, unlike rounding."""
     b = np.random.default_rng(0).uniform(0.5, 1, 100).astype(np.float32)
-    weights = [numpy_helper.from_array(one, name) for name, one in (("b", b), ("c", -b * np.float32(0.999)))]
+    arrays = {"b": b, "c": -b * np.float32(0.999)}
+    weights = [numpy_helper.from_array(array, name) for name, array in arrays.items()]
     products = [helper.make_node("Mul", ["x", name], [f"x{name}"]) for name in "bc"]
     nodes = [*products, helper.make_node("Add", ["xb", "xc"], ["y"])]
     x = helper.make_tensor_value_info("x", TensorProto.FLOAT, (1, 100))

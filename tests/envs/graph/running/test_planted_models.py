@@ -1,4 +1,4 @@
-"""Wrong models are refused, right ones are not, and a check that can tell nothing says so."""
+"""Wrong models are refused, correct ones are not, and a blind check reports itself."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -39,7 +39,7 @@ SUBTLE = (
     "OneHot of a negative index as nothing",
     "LSTM whose cells are clipped",
 )
-"""Kinds that ordinary inputs do not show."""
+"""Errors that ordinary inputs do not reveal."""
 
 
 @pytest.fixture(scope="module")
@@ -97,9 +97,11 @@ def test_inputs_on_which_the_model_overflows_are_left_out(tmp_path: Path):
     assert found.checked
     _, _, left_out = found.tolerance.partition("; left out: ")
     assert "inputs of a hundred times the usual size" in left_out
-    assert left_out.endswith("of which the model as written makes no finite number")
+    assert left_out.endswith("on which the original model has no finite result")
     assert (
-        found.inputs == 1 + sum(one.problem is not None for one in checks.extremes) < 1 + len(checks.extremes)
+        found.inputs
+        == 1 + sum(kind.problem is not None for kind in checks.extremes)
+        < 1 + len(checks.extremes)
     )
 
 
@@ -114,5 +116,5 @@ def test_inputs_of_whole_numbers_reach_the_ends_of_their_range(tmp_path: Path):
     right, _ = named("Gather that clips negative indices").models()
     onnx.save(right, str(tmp_path / "right.onnx"))
     checks = checks_on(task_of(right, tmp_path / "gather.onnx").path, 1, 0)
-    drawn = np.concatenate([one.feeds["i"].reshape(-1) for one in checks.extremes])
+    drawn = np.concatenate([extreme.feeds["i"].reshape(-1) for extreme in checks.extremes])
     assert {-9, -1, 8} <= set(drawn.tolist()) <= set(range(-9, 9))

@@ -1,4 +1,4 @@
-"""Sessions that are timed: how their threads wait."""
+"""Timed sessions: spinning of their threads."""
 
 from statistics import median
 
@@ -24,7 +24,7 @@ def test_only_timed_sessions_differ_from_what_users_get():
 
 @pytest.mark.timed
 def test_threads_of_one_session_leave_those_of_another_alone():
-    """Threads that waited busily made two sessions in turn take twice as long as each by itself."""
+    """Spinning threads made two sessions in turn take twice as long as each alone."""
     if core_count() < 2:
         pytest.skip("needs two cores")
     task = GRAPH.task("graph://squeezenet1_1?size=128", "ort:2")

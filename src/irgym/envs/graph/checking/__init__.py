@@ -1,1 +1,1 @@
-"""The results of the original model, and the rounding errors allowed in those of rewritten models."""
+"""Comparison of rewritten models with the original, with allowances for rounding errors."""

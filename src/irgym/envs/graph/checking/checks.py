@@ -1,6 +1,7 @@
-"""What rewritten models are checked on: random inputs, ordinary and unusual ones, and the results there.
+"""Inputs for checking rewritten models, ordinary and extreme, and the expected results.
 
-The results are those of the program's file; how far rounding may take each, what is read of it tells.
+Expected results come from the program's file, and the allowances for rounding from the model that irgym reads
+from that file.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
@@ -31,7 +32,7 @@ SEED = 20261122
 """Seed of the inputs on which candidates are checked and timed."""
 
 EXTREME = 4.0
-"""How many times as much is allowed on unusual inputs: what is wrong there is far off."""
+"""Factor of the allowances on extreme inputs, where wrong results are far off."""
 
 SPREADING = frozenset(
     {
@@ -52,17 +53,17 @@ SPREADING = frozenset(
         "Softmax",
     }
 )
-"""Operators whose inputs rules take for finite: they multiply by zeros that were not there, or by masks."""
+"""Operators whose rules assume finite inputs, since they introduce products with zeros or masks."""
 
-ALLOWED = "8 times what changes of the last bits of inputs and weights do, against the model as written"
-"""What is allowed, in words."""
+ALLOWED = "8 times the effect of changes in the last bits of inputs and weights, against the original model"
+"""Description of the allowances."""
 
 
 def feeds_of(path: str, seed: int) -> dict[str, Array]:
     """Return random inputs of a model.
 
     Raises:
-        ProgramError: Nobody can tell which numbers an input may hold.
+        ProgramError: The range of an input cannot be inferred.
     """
     proto = model_at(path).proto
     return draw(inputs_of(proto), ranges_of(proto), seed)
@@ -70,37 +71,37 @@ def feeds_of(path: str, seed: int) -> dict[str, Array]:
 
 @lru_cache(maxsize=4)
 def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
-    """Return what a model's results must be on random inputs, and the inputs by name.
+    """Return the expected results on random inputs, and the inputs by name.
 
     Raises:
-        ProgramError: Nobody can tell which numbers an input may hold, or the model as written does not run.
+        ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
-    with _as_written():
+    with _original_runs():
         return _ordinary(path, seed, Runners(path))
 
 
 @contextmanager
-def _as_written() -> Generator[None]:
-    """Say that it is the model as written that does not run."""
+def _original_runs() -> Generator[None]:
+    """Turn a `CompileError` into the message that the original model does not run."""
     try:
         yield
     except CompileError as error:
         raise ProgramError(
-            f"the model does not run as it is written ({error}): give its open dimensions sizes that fit, or "
+            f"the original model does not run ({error}): give its open dimensions sizes that fit, or "
             "export it for this version of ONNX Runtime"
         ) from error
 
 
 def _ordinary(path: str, seed: int, runners: Runners) -> tuple[Problem, Mapping[str, Array]]:
-    """Return what results must be on ordinary inputs, and the inputs by name."""
+    """Return the expected results on ordinary inputs, and the inputs by name."""
     drawn = feeds_of(path, seed)
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
         results, other = results_of_file(path, feeds, feeds_of(path, seed + 1))
-        others = {name: nudged(one, (seed, place)) for place, (name, one) in enumerate(feeds.items())}
+        others = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
         expected = as_in_file(runners.expected(feeds, others), results)
-        return problem(list(feeds.values()), expected, {"what it makes of other inputs": other})
+        return problem(list(feeds.values()), expected, {"its results on other inputs": other})
 
     found = best_problem(tried)
     return found, dict(zip(drawn, found.inputs, strict=True))
@@ -108,13 +109,13 @@ def _ordinary(path: str, seed: int, runners: Runners) -> tuple[Problem, Mapping[
 
 @dataclass(frozen=True)
 class Extreme:
-    """Inputs of an unusual kind, and what a model makes of them.
+    """Inputs of an unusual kind, and the expected results.
 
     Attributes:
-        name: What they are, in words.
+        name: A description of the inputs.
         feeds: The inputs by name.
-        problem: What the results must be; None where the model as written has none there.
-        why: Why it has none, in words.
+        problem: The expected results; None if the original model has none on these inputs.
+        why: The reason why it has none.
     """
 
     name: str
@@ -125,10 +126,10 @@ class Extreme:
 
 @dataclass(frozen=True)
 class Checks:
-    """All that a result is checked on.
+    """Inputs and expected results for checking a model.
 
     Attributes:
-        ordinary: Random inputs by name, and what the results must be there.
+        ordinary: Expected results on random inputs, and the inputs by name.
         extremes: Inputs of unusual kinds.
     """
 
@@ -136,12 +137,12 @@ class Checks:
     extremes: Sequence[Extreme]
 
     def judge(self, run: Callable[[Mapping[str, Array]], Sequence[Array]]) -> Validation:
-        """Compare a model with the one as written; it ends at the first difference.
+        """Compare a model with the original, up to the first difference.
 
         Args:
             run: Returns the model's results on inputs.
         """
-        problems = [one for one, _ in self.ordinary]
+        problems = [expected for expected, _ in self.ordinary]
         said = list[Agreement]()
         for where, checked, feeds in self._all():
             said.append(checked.judge(run(feeds)))
@@ -149,49 +150,49 @@ class Checks:
                 said[-1] = replace(said[-1], detail=f"{where}{said[-1].detail}")
                 break
         found = validation(problems, said, "; ".join([ALLOWED, *self._left_out()]))
-        told = [*problems, *(one.problem for one in self.extremes if one.problem is not None)]
+        told = [*problems, *(extreme.problem for extreme in self.extremes if extreme.problem is not None)]
         return replace(found, inputs=len(told), blind=found.blind or untelling(told))
 
     def _all(self) -> Iterator[tuple[str, Problem, Mapping[str, Array]]]:
         yield from (("", checked, feeds) for checked, feeds in self.ordinary)
-        for one in self.extremes:
-            if one.problem is not None:
-                yield f"on {one.name}: ", one.problem, one.feeds
+        for extreme in self.extremes:
+            if extreme.problem is not None:
+                yield f"on {extreme.name}: ", extreme.problem, extreme.feeds
 
     def _left_out(self) -> Iterator[str]:
-        """Yield the inputs that tell nothing, in words."""
+        """Yield descriptions of the inputs that are left out, with the reasons."""
         by_reason: dict[str, list[str]] = {}
-        for one in self.extremes:
-            if one.problem is None:
-                by_reason.setdefault(one.why, []).append(one.name)
+        for extreme in self.extremes:
+            if extreme.problem is None:
+                by_reason.setdefault(extreme.why, []).append(extreme.name)
         for why, names in by_reason.items():
             yield f"left out: {', '.join(names)}, {why}"
 
 
 @lru_cache(maxsize=1)
 def checks_on(path: str, inputs: int, seed: int) -> Checks:
-    """Return all that a result is checked on.
+    """Return the inputs and expected results for checking results of a model.
 
     Args:
-        path: The model as it was read.
-        inputs: How many ordinary inputs.
-        seed: What inputs depend on.
+        path: The cached model.
+        inputs: Number of ordinary inputs.
+        seed: Seed of the inputs.
 
     Raises:
-        ProgramError: Nobody can tell which numbers an input may hold, or the model as written does not run.
+        ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
-    with _as_written():
+    with _original_runs():
         runners = Runners(path)
         ordinary = [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
         return Checks(ordinary, _extremes(path, seed, runners, ordinary[0][0]) if ordinary else ())
 
 
 def _extremes(path: str, seed: int, runners: Runners, ordinary: Problem) -> list[Extreme]:
-    """Return what results must be on inputs of unusual kinds."""
+    """Return inputs of unusual kinds, with the expected results."""
     proto, graph, weights = model_at(path)
     inputs, ranges, compared = inputs_of(proto), ranges_of(proto), compared_with(graph, weights)
     drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed, compared)
-    finite_only = any("." in one.operator or one.operator in SPREADING for one in graph.nodes.values())
+    finite_only = any("." in node.operator or node.operator in SPREADING for node in graph.nodes.values())
     return [
         _extreme(path, style, feeds, _moved(feeds, seed, compared), runners, ordinary)
         for style, feeds in drawn
@@ -200,7 +201,7 @@ def _extremes(path: str, seed: int, runners: Runners, ordinary: Problem) -> list
 
 
 def _moved(feeds: Mapping[str, Array], seed: int, compared: Sequence[float]) -> dict[str, Array]:
-    """Return unusual inputs moved by their last bits, but for halves and what the model compares with."""
+    """Return extreme inputs with changed last bits, except multiples of 0.5 and the model's thresholds."""
     return {
         name: nudged(array, (seed, place), 2, compared) for place, (name, array) in enumerate(feeds.items())
     }
@@ -217,22 +218,22 @@ def _extreme(
     try:
         [results] = results_of_file(path, feeds)
     except ProgramError as error:
-        return Extreme(style.name, feeds, None, f"on which the model as written does not run ({error})")
-    if not any(finite(one).any() for one in results):
-        return Extreme(style.name, feeds, None, "of which the model as written makes no finite number")
+        return Extreme(style.name, feeds, None, f"on which the original model does not run ({error})")
+    if not any(finite(result).any() for result in results):
+        return Extreme(style.name, feeds, None, "on which the original model has no finite result")
     expected = [
-        _loosened(one, usual, style)
-        for one, usual in zip(runners.expected(feeds, others), ordinary.expected, strict=True)
+        _loosened(result, usual, style)
+        for result, usual in zip(runners.expected(feeds, others), ordinary.expected, strict=True)
     ]
     return Extreme(style.name, feeds, Problem(list(feeds.values()), as_in_file(expected, results)))
 
 
 def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:
-    """Return what a result must be on unusual inputs.
+    """Return an expected result on extreme inputs, with a larger allowance.
 
-    Where functions saturate, as a sigmoid does close to 1, a difference from there has lost all its bits,
-    whatever moves the inputs by their last bits: on large inputs the last bits of usual results are allowed.
-    Nor does a number count there that overflows in the model as written.
+    Where a function saturates, as a sigmoid does close to 1, a difference to the limit has lost all its bits,
+    and changes in the last bits of inputs do not show that. On large inputs, the last bits of ordinary
+    results are therefore allowed too, and results that overflow in the original model are ignored.
     """
     if expected.allowance is None:
         return expected
@@ -251,5 +252,5 @@ def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:
 
 
 def _scaled(array: Array, scale: float) -> Array:
-    # numpy makes a number, not an array, of what has no dimensions.
+    # numpy turns an array without dimensions into a number.
     return array if scale == 1.0 or array.dtype.kind != "f" else np.asarray(array * scale, array.dtype)

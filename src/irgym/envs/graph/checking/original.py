@@ -1,9 +1,9 @@
-"""Programs as their files have them, run by ONNX Runtime with its optimiser off: what all checks go by.
+"""Results of a program's file in ONNX Runtime with its optimiser off, the reference of all checks.
 
-What irgym reads of a file is another model: old opsets are converted, functions inlined, constants folded.
+The model that irgym reads from a file differs: old opsets are converted, functions inlined, constants folded.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping, Sequence
@@ -26,47 +26,47 @@ from irgym.measure.checking.expected import Expected
 Array = NDArray[Any]
 
 HEAVY = 1 << 30
-"""Bytes of a file, and of the weights beside it, from which on its session is let go after each call."""
+"""Size in bytes of a file and its weights from which on its session is closed after each call."""
 
 
 def results_of_file(path: str, *feeds: Mapping[str, Array]) -> list[list[Array]]:
-    """Return the results of a program's file, its open dimensions bound, on each of some inputs.
+    """Return the results of a program's file, with open dimensions bound, on each of some inputs.
 
     Args:
-        path: The model as it was read.
+        path: The cached model.
         feeds: Inputs by name.
 
     Raises:
         ProgramError: ONNX Runtime does not run the file on them.
-        StorageError: It is gone.
+        StorageError: The file cannot be read.
     """
     program = _session(path) if _size(path) < HEAVY else _opened(path)
     try:
-        return [program.run(one) for one in feeds]
+        return [program.run(inputs) for inputs in feeds]
     except CompileError as error:
         raise ProgramError(
-            f"the file does not run on random inputs ({error}), so that nothing can be checked: give sizes "
+            f"the file does not run on random inputs ({error}), so nothing can be checked: give sizes "
             "and ranges of its inputs that fit"
         ) from error
 
 
 def as_in_file(expected: Sequence[Expected], results: Sequence[Array]) -> list[Expected]:
-    """Return what results must be by a program's file, if what irgym reads of that computes the same.
+    """Return expected results with the values of a program's file, if irgym's model of it agrees.
 
     Args:
-        expected: What irgym reads computes, and how far rounding takes it.
-        results: What the file computes.
+        expected: Results of the model that irgym read, and their allowances.
+        results: Results of the file.
 
     Raises:
-        ProgramError: They differ.
+        ProgramError: The results differ.
     """
     said = agreement(expected, results)
     if not said.ok:
         raise ProgramError(
-            f"what irgym reads of the file computes something else than the file itself ({said.detail}), so "
-            "that nothing can be checked: export it with a newer opset, and report it as a bug of irgym"
+            f"irgym's model of the file computes something else than the file itself ({said.detail}), so "
+            "nothing can be checked: export it with a newer opset, and report it as a bug of irgym"
         )
-    return [replace(one, values=result) for one, result in zip(expected, results, strict=True)]
+    return [replace(allowed, values=result) for allowed, result in zip(expected, results, strict=True)]
 
 
 @lru_cache(maxsize=1)
@@ -85,13 +85,13 @@ def _opened(path: str) -> Opened:
         ]
     except OSError as error:
         raise StorageError(
-            f"{file} cannot be read ({error.strerror}): run the command again, which makes it anew"
+            f"{file} cannot be read ({error.strerror}): run the command again to recreate it"
         ) from error
     try:
         return Opened(model, outside, threads=1)
     except CompileError as error:
         raise ProgramError(
-            f"the file does not run as it is ({error}), so that nothing can be checked: export it for this "
+            f"the file does not run as it is ({error}), so nothing can be checked: export it for this "
             "version of ONNX Runtime"
         ) from error
 

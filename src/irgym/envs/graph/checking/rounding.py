@@ -1,6 +1,6 @@
-"""How far rounding may take each result of a model: what it makes of inputs and weights moved by last bits.
+"""Allowances for rounding errors: how much results vary with the last bits of inputs and weights.
 
-A fused operator adds up in another order, which does no more than that.
+A fused operator sums in another order, which has no larger effect.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,40 +19,40 @@ from irgym.measure.checking.expected import Expected, rounded
 Array = NDArray[Any]
 
 SEED = 20261122
-"""Seed of the ways in which weights are moved."""
+"""Seed of the perturbations of weights."""
 
 NUDGE = 4.0
-"""How many times their precision inputs and weights are moved by, relatively, to see what that does."""
+"""Relative size of the perturbations of inputs and weights, as a multiple of their precision."""
 
 WAYS = 2
-"""How many times weights are moved."""
+"""Number of perturbations of the weights."""
 
 PART = 1 << 16
-"""Elements that are moved at a time, so that nothing but the result is as large as they all are."""
+"""Elements in a chunk, so that no temporary array is as large as the result."""
 
 LARGE = 1 << 30
-"""Bytes of weights from which on the models that tell how far rounding goes are made one at a time."""
+"""Bytes of weights from which on only one of the perturbed models is in memory at a time."""
 
 COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
-"""Operators whose results change from one number to the next."""
+"""Operators whose results jump at a threshold."""
 
 THRESHOLDS = {"ThresholdedRelu": "alpha", "Shrink": "lambd"}
-"""Operators with such a number among their attributes, by its name."""
+"""Operators with a threshold attribute, and its name."""
 
 GREATEST = 1e7
-"""The greatest number that is taken for a threshold; masks hold greater ones."""
+"""Largest number that counts as a threshold; masks contain larger ones."""
 
 COMPARED = 8
-"""Numbers of a constant that is taken for a threshold, at most."""
+"""Largest constant, in elements, that counts as thresholds."""
 
 
 class _Nudged(Weights):
-    """Weights that differ from others in their last bits.
+    """Weights with changed last bits.
 
     Args:
-        weights: The others.
-        seed: What their ways depend on.
-        kept: Digests of those that stay.
+        weights: The original weights.
+        seed: Seed of the changes.
+        kept: Digests of the weights that stay unchanged.
     """
 
     def __init__(self, weights: Weights, seed: int, kept: Collection[str]) -> None:
@@ -62,7 +62,7 @@ class _Nudged(Weights):
         self._kept = kept
 
     def array(self, weight: Weight) -> Array:
-        """Return a weight's array, moved."""
+        """Return a weight's array with changed last bits."""
         if weight.digest in self._kept:
             return self._of.array(weight)
         return nudged(self._of.array(weight), (self._seed, int(weight.digest, 16)))
@@ -70,7 +70,7 @@ class _Nudged(Weights):
 
 def thresholds(graph: Graph) -> dict[str, Weight]:
     """Return the small constants that a graph compares with, by name."""
-    used = {name for one in graph.nodes.values() if one.operator in COMPARISONS for name in one.inputs}
+    used = {name for node in graph.nodes.values() if node.operator in COMPARISONS for name in node.inputs}
     return {
         name: graph.weights[name]
         for name in used
@@ -79,25 +79,25 @@ def thresholds(graph: Graph) -> dict[str, Weight]:
 
 
 def compared_with(graph: Graph, weights: Weights) -> list[float]:
-    """Return the finite numbers that a graph compares with."""
-    found = {float(value) for one in thresholds(graph).values() for value in weights.array(one).flat}
-    for one in graph.nodes.values():
-        value = one.attribute(THRESHOLDS.get(one.operator, ""))
+    """Return the finite thresholds of a graph, in order."""
+    found = {float(value) for weight in thresholds(graph).values() for value in weights.array(weight).flat}
+    for node in graph.nodes.values():
+        value = node.attribute(THRESHOLDS.get(node.operator, ""))
         found |= {value, -value} if isinstance(value, float) else set()
     return sorted(value for value in found if np.isfinite(value) and abs(value) <= GREATEST)
 
 
 def nudged(array: Array, seed: tuple[int, int], parts: int = 1, fixed: Sequence[float] = ()) -> Array:
-    """Return floating-point numbers moved by a few of their last bits, up or down; whole ones stay.
+    """Return floating-point numbers with their last bits changed, up or down; whole numbers stay.
 
-    Whole numbers are exponents and masks more often than they were rounded. Arrays need seeds of their own:
-    those that were moved the same way would hide what rounding does to their difference.
+    Whole numbers are usually exponents and masks, which were never rounded. Each array needs another seed:
+    equal changes of two arrays would hide the effect of rounding on their difference.
 
     Args:
         array: The numbers.
-        seed: What their ways depend on.
-        parts: Of 1; multiples of one stay too.
-        fixed: Other numbers that stay.
+        seed: Seed of the changes.
+        parts: Multiples of 1 / parts stay unchanged.
+        fixed: Other numbers that stay unchanged.
     """
     if array.dtype.kind != "f":
         return array
@@ -111,7 +111,7 @@ def nudged(array: Array, seed: tuple[int, int], parts: int = 1, fixed: Sequence[
         up = random.integers(0, 2, part.shape, np.bool_)
         with np.errstate(over="ignore"):
             np.multiply(part, factors.take(up.view(np.uint8)), moved)
-        # Masks hold the greatest number there is: one that became infinite would say nothing.
+        # Masks contain the largest finite number, which must not become infinite.
         with np.errstate(over="ignore", invalid="ignore"):
             kept = ~np.isfinite(moved) | (part * parts == np.trunc(part * parts))
         if fixed:
@@ -121,50 +121,52 @@ def nudged(array: Array, seed: tuple[int, int], parts: int = 1, fixed: Sequence[
 
 
 class Runners:
-    """A model as written, and with weights that differ in their last bits.
+    """Sessions of the original model, and of copies with changed last bits in their weights.
 
     Args:
-        path: The model as it was read.
+        path: The cached model.
     """
 
     def __init__(self, path: str) -> None:
         loaded = model_at(path)
         self._original = _runner(loaded.graph, loaded.weights)
-        # Two that move the same way keep their difference: several ways are tried.
-        kept = {one.digest for one in thresholds(loaded.graph).values()}
+        # A change that moves two weights the same way does not show in their difference: try several.
+        kept = {weight.digest for weight in thresholds(loaded.graph).values()}
         ways = [_Nudged(loaded.weights, SEED + way, kept) for way in range(WAYS)]
         self._moved = [_runner(loaded.graph, weights) for weights in ways]
 
     def expected(self, feeds: Mapping[str, Array], others: Mapping[str, Array]) -> list[Expected]:
-        """Return the results on some inputs, and how far rounding may take them.
+        """Return the results on some inputs, with their allowances for rounding.
 
         Args:
             feeds: The inputs.
-            others: The inputs, moved by their last bits.
+            others: The inputs with changed last bits.
 
         Raises:
-            CompileError: The model does not run there.
+            CompileError: The model does not run on them.
         """
-        [own] = self._original(feeds)
-        near = [*self._moved[0](others, feeds), *(one for moved in self._moved[1:] for one in moved(feeds))]
+        [results] = self._original(feeds)
+        near = [*self._moved[0](others, feeds)]
+        for moved in self._moved[1:]:
+            near += moved(feeds)
         return [
-            # Where sizes depend on numbers, only results of the same size tell how far rounding takes them.
-            rounded(one, [close for close in closest if close.shape == one.shape])
-            for one, *closest in zip(own, *near, strict=True)
+            # Shapes may depend on values; only results of the same shape can be compared.
+            rounded(result, [close for close in closest if close.shape == result.shape])
+            for result, *closest in zip(results, *near, strict=True)
         ]
 
 
 def _runner(graph: Graph, weights: Weights) -> Callable[..., list[list[Array]]]:
-    """Return what runs a graph on each of some inputs, and returns the results of each.
+    """Return a function that runs a graph on each of some inputs and returns the results.
 
-    A session has a copy of the weights, and nudged ones are another: those of large models are made anew each
-    time, and let go of.
+    A session copies the weights, and changed weights are another copy. Sessions of large models are therefore
+    created for each call and closed after it.
     """
     size = sum(graph.weights[name].type.bytes for name in used_weights(graph))
     ready = Program(graph, weights, threads=1) if size < LARGE else None
 
     def run(*feeds: Mapping[str, Array]) -> list[list[Array]]:
         program = ready or Program(graph, weights, threads=1)
-        return [program.run(one) for one in feeds]
+        return [program.run(inputs) for inputs in feeds]
 
     return run

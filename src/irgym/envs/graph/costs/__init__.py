@@ -1,1 +1,1 @@
-"""What operators cost: measured once each, and estimated."""
+"""Costs of operators: measured, each once, and estimated."""

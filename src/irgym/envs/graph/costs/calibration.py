@@ -1,4 +1,4 @@
-"""From what operators take by themselves to what a model takes: factors for classes of operators."""
+"""Calibration of the cost model: from times of single operators to the time of a model."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ from irgym.envs.graph.reference import (
 )
 
 OTHER = "other"
-"""The class of operators that are not known."""
+"""The class of unknown operators."""
 
 _CLASSES = {
     "elementwise": elementwise,
@@ -51,14 +51,14 @@ def class_of(operator: str) -> str:
 
 @dataclass(frozen=True)
 class Calibration:
-    """What the time of a model is made of: `run_ns`, and for each operator `operator_ns` + factor * its own.
+    """Parameters of the cost model: `run_ns`, plus `operator_ns` + factor * time of each operator.
 
-    The default is the plain sum of what operators take by themselves.
+    The default is the plain sum of the times of single operators.
 
     Attributes:
-        run_ns: What a run takes in itself.
-        operator_ns: What an operator takes beyond what it takes by itself.
-        factors: By class of operator; 1 for classes that are not there.
+        run_ns: Overhead of a run.
+        operator_ns: Overhead of an operator within a model.
+        factors: By class of operator; 1 for classes that are missing.
     """
 
     run_ns: float = 0.0
@@ -66,5 +66,5 @@ class Calibration:
     factors: Mapping[str, float] = field(default_factory=dict[str, float])
 
     def factor(self, operator: str) -> float:
-        """Return the factor of an operator's own time."""
+        """Return the factor of an operator's time."""
         return self.factors.get(class_of(operator), 1.0)

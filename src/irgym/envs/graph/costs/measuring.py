@@ -1,9 +1,10 @@
-"""What runs in the child: one operator by itself, timed as it would run within a model.
+"""Timing of a single operator as it would run within a model. Runs in the child process.
 
-A model of one operator and a model of several are timed in turn, and the difference is divided: what a run
-costs in itself drops out, and small operators can be measured. Each has weights of its own, which are evicted
-from the caches before a run as far as other operators of a model would do it; the inputs are the same ones,
-and near, since in a model another operator has just computed them.
+A model of one copy of the operator and a model of several copies are timed in turn, and the time of a copy
+follows from the difference: the overhead of a run cancels out, and small operators can be measured. Each copy
+has separate weights, which are evicted from the caches before a run as far as the rest of a model would evict
+them. All copies share the inputs, which stay in a near cache: in a model, another operator has just computed
+them.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,8 @@ from numpy.typing import NDArray
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.target import Target
 from irgym.envs.graph.costs.signature import Operand, Residence, Signature
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
@@ -26,31 +28,31 @@ from irgym.measure.timing import Timing, interleave
 Array = NDArray[Any]
 
 ROUNDS = 9
-"""Rounds of timings, of which the least times count."""
+"""Rounds of timings; the least times count."""
 
 LONGER_NS = 400_000
-"""How much longer the run of the model of several operators is to take, where they are many enough."""
+"""Desired difference between the runs of the two models, in nanoseconds."""
 
 FEWEST, MOST = 2, 64
-"""How many operators that model has more."""
+"""Bounds of the number of additional copies in the model of several."""
 
 WEIGHTS_BYTES = 1 << 28
-"""Most bytes of its weights, unless the fewest operators have more."""
+"""Limit of the bytes of weights in that model, unless `FEWEST` copies need more."""
 
 NEAR = 4
-"""How many times the size of the last cache of one core is read to evict what it holds."""
+"""Bytes read to evict the private caches of a core, as a multiple of the largest one."""
 
 FAR = 2
-"""The same of the last cache of all."""
+"""Bytes read to evict the last-level cache, as a multiple of its size."""
 
 LOOKUPS = ("Gather", "GatherElements")
-"""Operators whose second operand holds places in the first along an axis."""
+"""Operators whose second operand holds indices along an axis of the first."""
 
 PLACES = ("GatherND", "ScatterElements", "ScatterND")
-"""Those whose second operand holds other places, of which 0 always is one."""
+"""Operators whose second operand holds other indices, for which 0 is always valid."""
 
 SEED = 20261122
-"""Seed of the numbers that operators compute with."""
+"""Seed of the operands."""
 
 
 def measure(signature: Signature, threads: int) -> Measurement:
@@ -61,18 +63,20 @@ def measure(signature: Signature, threads: int) -> Measurement:
         threads: Threads that it runs on.
 
     Returns:
-        One sample, nanoseconds; or what ONNX Runtime says where it refuses the operator by itself.
+        One sample in nanoseconds, or the error if ONNX Runtime does not run the operator alone.
     """
     timing = Timing(sample_ns=1, clock="thread" if threads == 1 else "process")  # a sample is one run
     evict = evicting(signature.residence, host_target())
     try:
-        one = _Copies(signature, 1, threads)
-        alone = min(first for first, _ in interleave(one.run, one.run, 2, timing))
-        weights = sum(one.type.bytes for one in signature.operands if one and one.role == "weight")
+        single = _Copies(signature, 1, threads)
+        alone = min(first for first, _ in interleave(single.run, single.run, 2, timing))
+        weights = sum(
+            operand.type.bytes for operand in signature.operands if operand and operand.role == "weight"
+        )
         affordable = WEIGHTS_BYTES // max(1, weights)
         more = max(FEWEST, min(MOST, round(LONGER_NS / alone), affordable))
         several = _Copies(signature, 1 + more, threads)
-        pairs = interleave(several.run, one.run, ROUNDS, timing, evict)
+        pairs = interleave(several.run, single.run, ROUNDS, timing, evict)
     except CompileError as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=f"{signature.operator} by itself: {error}")
     difference = min(first for first, _ in pairs) - min(second for _, second in pairs)
@@ -80,7 +84,7 @@ def measure(signature: Signature, threads: int) -> Measurement:
 
 
 def evicting(residence: Residence, target: Target) -> Callable[[], object]:
-    """Return what evicts weights from those caches in which a run does not find them.
+    """Return a function that evicts weights from the caches in which a run would not find them.
 
     Args:
         residence: Where an operator finds them.
@@ -94,32 +98,32 @@ def evicting(residence: Residence, target: Target) -> Callable[[], object]:
 
 
 class _Copies:
-    """A model of some equal operators.
+    """A model of several copies of an operator.
 
     Args:
         signature: The operator.
-        count: How many.
+        count: Number of copies.
         threads: Threads that they run on.
 
     Raises:
-        CompileError: ONNX Runtime refuses it, before or during a run.
+        CompileError: ONNX Runtime refuses the model, before or during a run.
     """
 
     def __init__(self, signature: Signature, count: int, threads: int) -> None:
         graph, weights, feeds = copies(signature, count)
         model = model_of(graph, weights, whole=False)
-        del model.graph.output[:-1]  # ONNX Runtime runs operators that nobody uses
+        del model.graph.output[:-1]  # ONNX Runtime runs operators with unused results too
         opened = Opened(model, arrays_apart(graph, weights), threads)
         self._bound: Bound = opened.bound(feeds)
         self.run(1)
 
     def run(self, times: int) -> None:
-        """Run it so many times."""
+        """Run the model a number of times."""
         self._bound.run(times)
 
 
 def copies(signature: Signature, count: int) -> tuple[Graph, Weights, dict[str, Array]]:
-    """Return a graph of equal operators with weights of their own, the weights, and the inputs of all."""
+    """Return a graph of copies with separate weights, the weights, and the shared inputs."""
     types: dict[str, TensorType] = {}
     weights: dict[str, Weight] = {}
     arrays: dict[str, Array] = {}
@@ -141,15 +145,15 @@ def copies(signature: Signature, count: int) -> tuple[Graph, Weights, dict[str, 
                 weights[name] = _weight(name, operand)
                 arrays[name] = array
         outputs = tuple(
-            f"irgym.y{place}.{number}" if one else "" for place, one in enumerate(signature.outputs)
+            f"irgym.y{place}.{number}" if used else "" for place, used in enumerate(signature.outputs)
         )
         nodes.append(Node(signature.operator, tuple(names), outputs, signature.attributes, tuple(captured)))
-    graph = Graph.of(nodes, types, weights, list(feeds), [one.name for one in nodes], signature.opsets)
+    graph = Graph.of(nodes, types, weights, list(feeds), [node.name for node in nodes], signature.opsets)
     return graph, Weights(arrays), feeds
 
 
 def _name(operand: Operand, number: int) -> str:
-    """Return the name of an operand of a copy; names that graphs within the operator use stay."""
+    """Return the name of an operand of a copy; names that subgraphs use stay."""
     if operand.captured:
         return operand.captured
     name = f"irgym.x{operand.same}"
@@ -163,7 +167,7 @@ def _weight(name: str, operand: Operand) -> Weight:
 
 
 def _rows(signature: Signature, place: int) -> int | None:
-    """Return among how many rows an operand chooses; None where it chooses none."""
+    """Return the number of rows that an operand indexes; None if it holds no indices."""
     data = signature.operands[0]
     if place != 1 or data is None or signature.operator not in (*LOOKUPS, *PLACES):
         return None
@@ -175,12 +179,12 @@ def _rows(signature: Signature, place: int) -> int | None:
 def filled(operand: Operand, rows: int | None) -> Array:
     """Return an array for an operand.
 
-    Floating-point numbers are random ones from 0.5 to 1.5. Other numbers are 1 and truth values true: in
-    models they mostly are masks that hide little.
+    Floating-point numbers are random in [0.5, 1.5). Other numbers are 1 and Booleans true, since in models
+    they mostly are masks that hide little.
 
     Args:
         operand: The operand.
-        rows: Where its whole numbers choose rows, how many there are.
+        rows: If it holds indices, the number of rows that they index.
     """
     kind = operand.type
     if operand.content is not None:

@@ -1,4 +1,4 @@
-"""What the time of an operator depends on: attributes, types of operands, and which of them are weights."""
+"""Signatures of operators: everything that the time of an operator depends on."""
 
 import hashlib
 from collections.abc import Sequence
@@ -6,20 +6,21 @@ from dataclasses import dataclass, field
 from typing import Literal as Choice
 from typing import NamedTuple, TypeAlias
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Literal, Weight, Weights
 
 Residence: TypeAlias = Choice["near", "cache", "memory"]
-"""Where an operator finds a weight: in a cache of its core's own, in the last one of all cores, or beyond."""
+"""Where an operator finds a weight: in a private cache of its core, in the last-level cache, or in memory."""
 
 
 class Residences(NamedTuple):
     """Where the operators of a model find its weights.
 
     Attributes:
-        own: Those that one operator uses: run by run they are read once.
-        shared: Those that several use, as an unrolled recurrence does: within a run they come round again.
+        own: Weights of a single operator, which are read once per run.
+        shared: Weights of several operators, as in an unrolled recurrence, which are read again within a run.
     """
 
     own: Residence
@@ -27,26 +28,26 @@ class Residences(NamedTuple):
 
 
 FARNESS: Sequence[Residence] = ("near", "cache", "memory")
-"""The nearest first."""
+"""Residences, the nearest first."""
 
 FEW = 8
-"""Elements of the largest weight of floating-point numbers whose values count, such as an exponent."""
+"""Largest floating-point weight, in elements, whose values count, such as an exponent."""
 
 SMALL = 64
-"""The same of whole numbers and truth values, such as a shape."""
+"""Largest integer or Boolean weight, in elements, whose values count, such as a shape."""
 
 
 @dataclass(frozen=True)
 class Operand:
-    """What an operator reads.
+    """An operand of an operator.
 
     Attributes:
         type: Its type.
-        role: A value that is computed or given, and lies in a near cache; a weight that has to be fetched; or
-            a weight that lies near too.
-        content: The elements of a small weight, row by row; None where they do not matter, or are not known.
+        role: `value` for an input or result, in a near cache; `weight` for a weight that has to be fetched;
+            `near` for a weight in a near cache.
+        content: The elements of a small weight, in row-major order; None if irrelevant or unknown.
         same: Place of the first operand that is the same value.
-        captured: The name by which graphs within the operator use it; empty for an input.
+        captured: The name by which subgraphs use it; empty for an input.
     """
 
     type: TensorType
@@ -57,7 +58,7 @@ class Operand:
 
     @property
     def text(self) -> str:
-        """What stands for it in the text of a signature."""
+        """The operand in the text of a signature."""
         mark = {"value": "", "weight": "*", "near": "&"}[self.role]
         content = "" if self.content is None else f"={_short(self.content)}"
         name = f"{self.captured}:" if self.captured else ""
@@ -67,15 +68,16 @@ class Operand:
 
 @dataclass(frozen=True)
 class Signature:
-    """All that the time of an operator depends on beside the machine.
+    """Everything that the time of an operator depends on, except the machine.
 
     Attributes:
         operator: As `Node.operator`.
-        operands: Its inputs, None for those that are left out, and then what graphs within it use.
+        operands: Its inputs, None for those that are left out, followed by captured values.
         outputs: Which outputs it makes.
         attributes: As `Node.attributes`.
         opsets: Pairs of domain and version that it may depend on.
-        residence: Where its weights are fetched from: from the farthest; `near` where there are none.
+        residence: The farthest place that a weight is fetched from; `near` without weights.
+        text: All of these as text, the key in the cost cache.
     """
 
     operator: str
@@ -87,8 +89,8 @@ class Signature:
     text: str = field(init=False, compare=False)
 
     def __post_init__(self) -> None:
-        operands = ", ".join("-" if one is None else one.text for one in self.operands)
-        outputs = "".join(str(int(one)) for one in self.outputs)
+        operands = ", ".join("-" if operand is None else operand.text for operand in self.operands)
+        outputs = "".join(str(int(made)) for made in self.outputs)
         attributes = " ".join(f"{name}={_written(value)}" for name, value in self.attributes)
         opsets = " ".join(f"{domain or 'onnx'}:{version}" for domain, version in self.opsets)
         parts = (f"{self.operator}({operands})", outputs, attributes, opsets, self.residence)
@@ -102,30 +104,27 @@ def _written(value: Attribute) -> str:
 
 
 def _short(content: bytes) -> str:
-    """Return bytes in hexadecimal digits; a digest of many."""
+    """Return bytes in hexadecimal; if they are many, their digest."""
     return (content if len(content) <= FEW else hashlib.blake2b(content, digest_size=16).digest()).hex()
 
 
-def signature_of(graph: Graph, one: Node, residences: Residences) -> Signature | None:
-    """Return what the time of a node depends on.
+def signature_of(graph: Graph, node: Node, residences: Residences) -> Signature | None:
+    """Return the signature of a node; None if an operand has an unknown type or holds strings.
 
     Args:
         graph: The graph.
-        one: One of its nodes.
+        node: The node.
         residences: Where the operators of the model find its weights.
-
-    Returns:
-        None where an operand has no known type, or is a text.
     """
-    inner = any(isinstance(value, Opaque) for _, value in one.attributes)
-    values = (*one.inputs, *one.captured)
+    inner = any(isinstance(value, Opaque) for _, value in node.attributes)
+    values = (*node.inputs, *node.captured)
     operands: list[Operand | None] = []
     farthest: Residence = "near"
     for place, value in enumerate(values):
         kind = graph.types.get(value)
         if value and (kind is None or kind.dtype == "str"):
             return None
-        captured = value if place >= len(one.inputs) else ""
+        captured = value if place >= len(node.inputs) else ""
         if kind is None:
             operands.append(None)
             continue
@@ -135,28 +134,28 @@ def signature_of(graph: Graph, one: Node, residences: Residences) -> Signature |
         role = "value" if found is None else "near" if found == "near" else "weight"
         content = _content(graph.weights[value]) if value in graph.weights else None
         operands.append(Operand(kind, role, content, values.index(value), captured))
-    domain = one.operator.rpartition(".")[0]
+    domain = node.operator.rpartition(".")[0]
     return Signature(
-        one.operator,
+        node.operator,
         tuple(operands),
-        tuple(bool(value) for value in one.outputs),
-        one.attributes,
+        tuple(bool(value) for value in node.outputs),
+        node.attributes,
         tuple(pair for pair in graph.opsets if inner or pair[0] in ("", domain)),
         farthest,
     )
 
 
 def _residence(graph: Graph, value: str, residences: Residences) -> Residence | None:
-    """Return where a weight is found; None for a value that is none."""
+    """Return where a weight is found; None for other values."""
     if value not in graph.weights:
         return None
     if _content(graph.weights[value]) is not None:
-        return "near"  # so small that it hardly matters
+        return "near"  # too small to matter
     return residences.own if len(graph.users[value]) == 1 else residences.shared
 
 
 def _content(weight: Weight) -> bytes | None:
-    """Return the elements of a weight on which time, or the type of a result, may depend."""
+    """Return the elements of a weight if the time, or the type of a result, may depend on them."""
     kind = weight.type
     if kind.size > (FEW if "float" in kind.dtype else SMALL) or not _at_hand(weight):
         return None
@@ -164,7 +163,7 @@ def _content(weight: Weight) -> bytes | None:
 
 
 def _at_hand(weight: Weight) -> bool:
-    """Say whether the elements of a weight are known without the model's file."""
+    """Say whether the elements of a weight are known without the arrays in its file."""
     if isinstance(weight, Computed):
-        return all(_at_hand(one) for one in weight.arguments if not isinstance(one, int | float | tuple))
+        return all(_at_hand(part) for part in weight.arguments if not isinstance(part, int | float | tuple))
     return isinstance(weight, Literal)

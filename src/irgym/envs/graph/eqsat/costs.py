@@ -13,7 +13,8 @@ from irgym.core.cost import Measurement
 from irgym.envs.graph.costs.costs import residences_of
 from irgym.envs.graph.costs.measuring import measure
 from irgym.envs.graph.costs.signature import Residences, Signature, signature_of
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.measure.target import host_target
 
 Operator: TypeAlias = tuple[Graph, Node]

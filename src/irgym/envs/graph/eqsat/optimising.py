@@ -10,7 +10,8 @@ from irgym.envs.graph.eqsat.egraph import ENode
 from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, extract
 from irgym.envs.graph.eqsat.saturation import Limits, Saturation, saturate
 from irgym.envs.graph.eqsat.tensors import Tensors
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 from irgym.envs.graph.rewriting.rule import Rule

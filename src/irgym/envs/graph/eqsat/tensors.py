@@ -8,7 +8,8 @@ from irgym.base.errors import BaselineError
 from irgym.envs.graph.eqsat.egraph import ABSENT, EGraph, ENode
 from irgym.envs.graph.eqsat.queries import Query
 from irgym.envs.graph.ir.finiteness import Size, size_of_results
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 from irgym.envs.graph.rewriting.building import RuleError

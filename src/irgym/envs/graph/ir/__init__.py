@@ -1,1 +1,1 @@
-"""Tensor graphs: what they are, and how they are read from ONNX models and written to them."""
+"""Tensor graphs, and their conversion from and to ONNX models."""

@@ -1,6 +1,6 @@
-"""Sparse tensors of ONNX models as dense ones, which all that follows can handle."""
+"""Conversion of the sparse tensors of ONNX models to dense ones."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator
@@ -10,20 +10,20 @@ from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, numpy_he
 
 
 def make_dense(graph: GraphProto) -> None:
-    """Make the sparse weights and constants of a graph, and of those inside of its operators, dense.
+    """Make the sparse weights and constants of a graph and its subgraphs dense.
 
     Args:
-        graph: It is changed.
+        graph: The graph. It is changed.
 
     Raises:
-        ValueError: A place is outside of its tensor.
+        ValueError: An index is out of bounds.
     """
     for inner in graphs_of(graph):
         inner.initializer.extend(dense(sparse, sparse.values.name) for sparse in inner.sparse_initializer)
         del inner.sparse_initializer[:]
-        for one in inner.node:
-            if one.op_type == "Constant" and one.domain in ("", "ai.onnx"):
-                for attribute in one.attribute:
+        for node in inner.node:
+            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+                for attribute in node.attribute:
                     if attribute.name == "sparse_value":
                         tensor = dense(attribute.sparse_tensor)
                         attribute.ClearField("sparse_tensor")
@@ -35,11 +35,11 @@ def dense(sparse: SparseTensorProto, name: str = "") -> TensorProto:
     """Return a sparse tensor as a dense one.
 
     Args:
-        sparse: Its indices are places in the flat array, shape (numbers,), or in it, (numbers, rank).
-        name: What it is called.
+        sparse: Its indices refer to the flattened array, shape (values,), or to its axes, (values, rank).
+        name: Name of the dense tensor.
 
     Raises:
-        ValueError: A place is outside of it.
+        ValueError: An index is out of bounds.
     """
     shape = tuple(sparse.dims)
     values, places = numpy_helper.to_array(sparse.values), numpy_helper.to_array(sparse.indices)
@@ -55,23 +55,23 @@ def dense(sparse: SparseTensorProto, name: str = "") -> TensorProto:
 
 
 def graphs_of(graph: GraphProto) -> Iterator[GraphProto]:
-    """Yield a graph and those inside of its operators."""
+    """Yield a graph and its subgraphs, at any depth."""
     yield graph
-    for one in graph.node:
-        for inner in graphs_inside(one):
+    for node in graph.node:
+        for inner in graphs_inside(node):
             yield from graphs_of(inner)
 
 
 def nodes_of(graph: GraphProto) -> Iterator[NodeProto]:
-    """Yield the operators of a graph, and of those inside of them."""
+    """Yield the operators of a graph and of its subgraphs, at any depth."""
     for inner in graphs_of(graph):
         yield from inner.node
 
 
-def graphs_inside(one: NodeProto) -> list[GraphProto]:
-    """Return the graphs among an operator's attributes."""
+def graphs_inside(node: NodeProto) -> list[GraphProto]:
+    """Return the subgraphs among an operator's attributes."""
     return [
         graph
-        for attribute in one.attribute
+        for attribute in node.attribute
         for graph in ([attribute.g] if attribute.HasField("g") else attribute.graphs)
     ]

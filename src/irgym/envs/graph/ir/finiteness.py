@@ -1,22 +1,23 @@
-"""Which values are finite, as far as the operators that make them tell.
+"""A static analysis of which values are finite.
 
-It is assumed that a model's inputs are finite, and that no sum or product of such numbers overflows: what
-makes infinities, or no numbers, are constants, divisions, roots and logarithms. Masks add numbers near the
-greatest that there is; two of those together would overflow, so that values that hold them are told apart.
+It assumes that a model's inputs are finite, and that no sum or product of ordinary numbers overflows.
+Infinities and NaNs then come from constants, divisions, roots and logarithms alone. Attention masks add
+numbers close to the largest finite one. The sum of two such numbers would overflow, so masks form a separate
+class.
 """
 
 import math
 from collections.abc import Iterable, Mapping
 from enum import IntEnum
-from typing import Protocol
 
 import numpy as np
 
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Computed, Literal, Plain, Stored, Weight
 
 LARGE = 1e18
-"""What is less than this is taken for an ordinary number."""
+"""Magnitudes below this count as ordinary numbers."""
 
 
 class Size(IntEnum):
@@ -25,25 +26,6 @@ class Size(IntEnum):
     ORDINARY = 0
     MASK = 1
     UNKNOWN = 2
-
-
-class Sized(Protocol):
-    """What is asked of a node."""
-
-    @property
-    def operator(self) -> str:
-        """The operator."""
-        ...
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """All values that it needs."""
-        ...
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        """All values that it makes."""
-        ...
 
 
 _MOVES = frozenset(
@@ -68,10 +50,10 @@ _MOVES = frozenset(
         "Min",
     ]
 )
-"""Results are elements of the operands."""
+"""Operators whose results consist of elements of the operands."""
 
 _BOUNDED = frozenset(["Softmax", "Sigmoid", "HardSigmoid", "Tanh", "Erf", "Softsign"])
-"""Results are ordinary, whatever finite numbers the operands are."""
+"""Operators whose results are ordinary for all finite operands."""
 
 _ORDINARY = frozenset(
     [
@@ -130,11 +112,11 @@ _ORDINARY = frozenset(
         "com.microsoft.SkipSimplifiedLayerNormalization",
     ]
 )
-"""Results are ordinary where the operands are."""
+"""Operators whose results are ordinary if the operands are."""
 
 
 _INFINITE = frozenset(["deviation", "mask"])
-"""Functions of weights that may make infinities, or no numbers, of ordinary numbers."""
+"""Functions of weights that may turn ordinary numbers into infinities or NaNs."""
 
 
 def size_of_weight(weight: Weight) -> Size:
@@ -143,7 +125,7 @@ def size_of_weight(weight: Weight) -> Size:
 
 
 def _size_of_weight(weight: Weight, known: dict[str, Size]) -> Size:
-    """Return the same; `known` has what was found for weights within it, by digest: they may come again."""
+    """Return the same; `known` caches, by digest, the sizes of weights that it is computed from."""
     if isinstance(weight, Computed):
         if weight.digest not in known:
             known[weight.digest] = _size_of_computed(weight, known)
@@ -156,13 +138,13 @@ def _size_of_weight(weight: Weight, known: dict[str, Size]) -> Size:
 def _size_of_computed(weight: Computed, known: dict[str, Size]) -> Size:
     if weight.function in _INFINITE or (weight.function == "divide" and not _divides(weight.arguments[1])):
         return Size.UNKNOWN
-    inner = [one for one in weight.arguments if isinstance(one, Stored | Literal | Computed)]
-    ordinary = all(_size_of_weight(one, known) is Size.ORDINARY for one in inner)
+    inner = [part for part in weight.arguments if isinstance(part, Stored | Literal | Computed)]
+    ordinary = all(_size_of_weight(part, known) is Size.ORDINARY for part in inner)
     return Size.ORDINARY if ordinary else Size.UNKNOWN
 
 
 def size_of_results(
-    one: Sized,
+    node: Node,
     sizes: Mapping[str, Size],
     weights: Mapping[str, Weight],
     types: Mapping[str, TensorType],
@@ -170,17 +152,17 @@ def size_of_results(
     """Return how large the elements of a node's results may be.
 
     Args:
-        one: The node.
-        sizes: What is known of its operands; inputs are finite.
+        node: The node.
+        sizes: Sizes of its operands; inputs are finite.
         weights: By name.
         types: Of values and weights, where they are known.
     """
-    size = _size(one, [_operand(name, sizes, weights, types) for name in one.operands])
-    if one.operator == "Pow" and _counts(weights.get(one.operands[1])):
-        size = _ordinary(_operand(one.operands[0], sizes, weights, types))
-    if one.operator == "Div" and _divides(weights.get(one.operands[1])):
-        size = _ordinary(_operand(one.operands[0], sizes, weights, types))
-    return [(value, size) for value in one.results]
+    size = _size(node, [_operand(name, sizes, weights, types) for name in node.operands])
+    if node.operator == "Pow" and _counts(weights.get(node.operands[1])):
+        size = _ordinary(_operand(node.operands[0], sizes, weights, types))
+    if node.operator == "Div" and _divides(weights.get(node.operands[1])):
+        size = _ordinary(_operand(node.operands[0], sizes, weights, types))
+    return [(value, size) for value in node.results]
 
 
 def _ordinary(size: Size) -> Size:
@@ -193,7 +175,7 @@ def _counts(exponent: Weight | None) -> bool:
 
 
 def _divides(divisor: Weight | Plain | None) -> bool:
-    """Say whether a divisor is known to be no zero, nor close to it."""
+    """Say whether a divisor is known to be neither zero nor close to it."""
     return isinstance(divisor, Literal) and bool((abs(divisor.array) > 1 / LARGE).all())
 
 
@@ -205,13 +187,13 @@ def _operand(
     return size_of_weight(weights[name]) if name in weights else sizes.get(name, Size.UNKNOWN)
 
 
-def _size(one: Sized, operands: list[Size]) -> Size:
+def _size(node: Node, operands: list[Size]) -> Size:
     largest = max(operands, default=Size.UNKNOWN)
-    if one.operator in _MOVES:
+    if node.operator in _MOVES:
         return largest
-    if one.operator in _BOUNDED:
+    if node.operator in _BOUNDED:
         return Size.ORDINARY if largest is not Size.UNKNOWN else Size.UNKNOWN
-    if one.operator in ("Add", "Sub") and operands.count(Size.MASK) == 1:
+    if node.operator in ("Add", "Sub") and operands.count(Size.MASK) == 1:
         return largest
-    ordinary = largest is Size.ORDINARY and one.operator in _ORDINARY
+    ordinary = largest is Size.ORDINARY and node.operator in _ORDINARY
     return Size.ORDINARY if ordinary else Size.UNKNOWN

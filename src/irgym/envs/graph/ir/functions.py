@@ -1,4 +1,4 @@
-"""What weights are computed by: functions of arrays, and of their shapes alone."""
+"""Functions that compute weights from weights: on arrays, and on shapes alone."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Function:
-    """A function that weights are computed by.
+    """A function that computes weights.
 
     Attributes:
-        shape: From shapes and plain values to the result's shape.
-        array: From arrays and plain values to the result.
+        shape: Maps shapes and plain values to the result's shape.
+        array: Maps arrays and plain values to the result.
     """
 
     shape: Callable[..., Shape]
@@ -27,7 +27,7 @@ class Function:
 
 
 def _broadcast(*shapes: Shape | float) -> Shape:
-    return np.broadcast_shapes(*[one for one in shapes if isinstance(one, tuple)])
+    return np.broadcast_shapes(*[shape for shape in shapes if isinstance(shape, tuple)])
 
 
 def _same(shape: Shape, *_: Any) -> Shape:
@@ -39,7 +39,7 @@ def _given(_: Any, shape: Shape) -> Shape:
 
 
 def _deviation(variance: Array, epsilon: float) -> Array:
-    """Return the deviation that a batch normalisation divides by."""
+    """Return the standard deviation that a batch normalisation divides by."""
     return np.sqrt(variance + epsilon)
 
 
@@ -77,7 +77,7 @@ def _pad(array: Array, before: Shape, after: Shape) -> Array:
 
 
 def _mask(like: Array, seen: Array) -> Array:
-    """Return what is added to scores for a mask of truths; elements are of the type of the first argument."""
+    """Return the additive form of a Boolean mask, with elements of the type of `like`."""
     return np.where(seen, np.zeros((), like.dtype), -np.inf)
 
 
@@ -94,9 +94,9 @@ def _part(array: Array, axis: int, start: int, stop: int) -> Array:
 
 
 def _blocked(weights: Array, block: int, inputs_too: bool) -> Array:
-    """Return a convolution's weights in the order of ONNX Runtime's nchwc kernels; the shape stays.
+    """Return a convolution's weights in the order of ONNX Runtime's nchwc kernels, in their former shape.
 
-    Output channels in blocks, and input channels too where `inputs_too` (OIHWBiBo, else OIHWBo).
+    Output channels are blocked, and input channels too if `inputs_too` (OIHWBiBo, else OIHWBo).
     """
     out, into, *window = weights.shape
     inner = block if inputs_too else 1
@@ -107,9 +107,9 @@ def _blocked(weights: Array, block: int, inputs_too: bool) -> Array:
 
 
 def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool) -> Array:
-    """Return such weights with zeros for the channels that fill up blocks.
+    """Return blocked weights with zeros for the channels that pad the last block.
 
-    Of the input channels where `inputs_too`, else of the output channels, the first `channels` keep theirs.
+    The first `channels` input channels (if `inputs_too`, else output channels) keep their weights.
     """
     out, into, *window = weights.shape
     inner = block if inputs_too else 1
@@ -122,7 +122,7 @@ def _without_padding(weights: Array, block: int, channels: int, inputs_too: bool
 
 
 def _joined_groups(weights: Array, groups: int) -> Array:
-    """Return the weights of a convolution in which every two neighbouring groups are one, with zeros between.
+    """Return the weights of a convolution with each pair of neighbouring groups joined, padded with zeros.
 
     Args:
         weights: Shape (filters, channels of a group, *window).
@@ -143,10 +143,10 @@ def _joined_groups_shape(shape: Shape, _: int) -> Shape:
 
 
 def _gates(weights: Array, order: Sequence[int]) -> Array:
-    """Return the weights or biases of a recurrent cell, its gates one after the other, in another order.
+    """Return the weights or biases of a recurrent cell with its gates in another order.
 
     Args:
-        weights: Shape (gates * hidden, *rest).
+        weights: Shape (gates * hidden, *rest), gate after gate.
         order: The old place of each gate.
     """
     return weights.reshape(len(order), len(weights) // len(order), *weights.shape[1:])[list(order)].reshape(
@@ -159,7 +159,7 @@ def _row_shape(shape: Shape) -> Shape:
 
 
 def _row(array: Array) -> Array:
-    """Return one of an array's rows, which are equal."""
+    """Return the first of an array's rows, which are all equal."""
     return array.reshape(-1, array.shape[-1])[0]
 
 

@@ -1,101 +1,32 @@
 """Tensor graphs: operators that compute values from values, and rewrites of them.
 
-Graphs are immutable. A rewritten graph shares with the original all that the rewrite leaves alone: operators,
-types and, above all, weights. A node is named by its first output, and keeps that name as long as it is
-there.
+Graphs are immutable. A rewritten graph shares with the original everything that the rewrite leaves alone:
+nodes, types and, above all, weights. A node is named by its first output and keeps that name.
 """
 
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from typing import Any, TypeAlias
 
 from irgym.base.errors import ScheduleError
 from irgym.envs.graph.ir import digest
 from irgym.envs.graph.ir.finiteness import Size, size_of_results
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.order import along, ordered, reordered
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 
-Plain: TypeAlias = int | float | str
-
-
-@dataclass(frozen=True, slots=True)
-class Opaque:
-    """An attribute that no rule looks into: a tensor, or a graph of its own.
-
-    Attributes:
-        kind: Its number in `onnx.AttributeProto.AttributeType`.
-        content: The attribute as ONNX stores it.
-    """
-
-    kind: int
-    content: bytes
-
-
-Attribute: TypeAlias = Plain | tuple[Plain, ...] | Opaque
-
-
-@dataclass(frozen=True, slots=True)
-class Node:
-    """An operator and its operands.
-
-    Attributes:
-        operator: ONNX's name, with the domain in front if it is not ONNX's own: `com.microsoft.FusedConv`.
-        inputs: Names of values; empty for an optional one that is left out.
-        outputs: Names of values, the first not empty; empty for an optional one that nothing uses.
-        attributes: Pairs of name and value, in order of their names.
-        captured: Values that graphs among the attributes use from outside. They keep their names for good.
-        name: The name of the node: its first output.
-        operands: All values that it needs.
-        results: All values that it makes.
-        head: What tells the node apart from others with the same operands.
-    """
-
-    operator: str
-    inputs: tuple[str, ...]
-    outputs: tuple[str, ...]
-    attributes: tuple[tuple[str, Attribute], ...] = ()
-    captured: tuple[str, ...] = ()
-    name: str = field(init=False, repr=False, compare=False)
-    operands: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    results: tuple[str, ...] = field(init=False, repr=False, compare=False)
-    head: bytes = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        """Find out what is asked of a node most often."""
-        used = "".join("1" if value else "0" for value in self.outputs)
-        head = f"{self.operator} {self.attributes!r} {len(self.inputs)} {len(self.captured)} {used}".encode()
-        operands = tuple([value for value in (*self.inputs, *self.captured) if value])
-        object.__setattr__(self, "name", self.outputs[0])
-        object.__setattr__(self, "operands", operands)
-        object.__setattr__(self, "results", tuple([value for value in self.outputs if value]))
-        object.__setattr__(self, "head", digest.hashed(head))
-
-    def __reduce__(self) -> tuple[type["Node"], tuple[Any, ...]]:
-        """Return what it is made of again in another process."""
-        return Node, (self.operator, self.inputs, self.outputs, self.attributes, self.captured)
-
-    def attribute(self, name: str, default: Attribute | None = None) -> Attribute | None:
-        """Return an attribute's value."""
-        return next((value for own, value in self.attributes if own == name), default)
-
-
-def node(operator: str, inputs: Sequence[str], outputs: Sequence[str], **attributes: Attribute) -> Node:
-    """Return a node; attributes that are None are left out."""
-    return Node(operator, tuple(inputs), tuple(outputs), tuple(sorted(attributes.items())))
-
 
 @dataclass(frozen=True)
 class Rewrite:
-    """What is put in the place of some nodes.
+    """Nodes to remove and what replaces them.
 
     Attributes:
-        removed: Names of the nodes that go. Others that nothing needs afterwards go with them.
-        added: Nodes that come. Those that make values of removed nodes, of the same type, take their place.
-        weights: Weights that come.
-        types: Types of the values that come, weights included.
-        replaced: For values of removed nodes, others that stand for them from then on.
+        removed: Names of the nodes to remove. Other nodes that nothing needs afterwards are removed too.
+        added: New nodes. They may redefine values of removed nodes, with the same type.
+        weights: New weights.
+        types: Types of the new values, weights included.
+        replaced: For values of removed nodes, the values to use instead.
     """
 
     removed: tuple[str, ...]
@@ -113,7 +44,7 @@ class Graph:
         nodes: By name.
         producers: The name of the node that makes each value.
         users: For each value that nodes use, their names.
-        types: Of values and weights; none of values of unknown shape.
+        types: Of values and weights; values of unknown shape have none.
         weights: By name.
         inputs: Names of the values that a run is given, in order.
         outputs: Names of the values that a run returns, in order.
@@ -139,10 +70,10 @@ class Graph:
         opsets: Iterable[tuple[str, int]],
     ) -> "Graph":
         """Return the graph of some nodes, without those that no output needs."""
-        by_name = {one.name: one for one in nodes}
+        by_name = {node.name: node for node in nodes}
         graph = Graph(
             by_name,
-            {value: one.name for one in by_name.values() for value in one.results},
+            {value: node.name for node in by_name.values() for value in node.results},
             _users(by_name.values()),
             types,
             weights,
@@ -153,8 +84,8 @@ class Graph:
         return graph.rewritten(Rewrite(()), dead=tuple(by_name))
 
     def __getstate__(self) -> dict[str, object]:
-        """Return the fields alone: what follows from them is not sent to other processes with them."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        """Return the fields alone: cached properties are not sent to other processes."""
+        return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
     def producer(self, value: str) -> Node | None:
         """Return the node that makes a value; None for inputs and weights."""
@@ -167,8 +98,8 @@ class Graph:
 
     @cached_property
     def captured(self) -> frozenset[str]:
-        """The values that graphs within operators use; nothing can stand for them."""
-        return frozenset(value for one in self.nodes.values() for value in one.captured)
+        """The values that subgraphs use; no other value can replace them."""
+        return frozenset(value for node in self.nodes.values() for value in node.captured)
 
     @cached_property
     def known(self) -> Mapping[str, str]:
@@ -177,45 +108,45 @@ class Graph:
 
     @cached_property
     def sizes(self) -> Mapping[str, Size]:
-        """How large the elements of inputs and of what nodes make may be, as far as is known.
+        """How large the elements of inputs and of nodes' results may be, as far as is known.
 
         Raises:
-            ScheduleError: There is a circle.
+            ScheduleError: The graph has a cycle.
         """
         known = dict.fromkeys(self.inputs, Size.ORDINARY)
         return along(self.order, known, self.nodes, (), self._size_of)
 
-    def _size_of(self, one: Node, known: Mapping[str, Size]) -> Iterable[tuple[str, Size]]:
-        return size_of_results(one, known, self.weights, self.types)
+    def _size_of(self, node: Node, known: Mapping[str, Size]) -> Iterable[tuple[str, Size]]:
+        return size_of_results(node, known, self.weights, self.types)
 
     @cached_property
     def digests(self) -> Mapping[str, bytes]:
-        """The digests of inputs and of what nodes make.
+        """The digests of inputs and of nodes' results.
 
         Raises:
-            ScheduleError: There is a circle.
+            ScheduleError: The graph has a cycle.
         """
         known = digest.of_inputs(self.inputs, self.types)
         return along(self.order, known, self.nodes, (), self._digest_of)
 
-    def _digest_of(self, one: Node, known: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:
-        return digest.of_results(one, known, self.weights)
+    def _digest_of(self, node: Node, known: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:
+        return digest.of_results(node, known, self.weights)
 
     @property
     def digest(self) -> str:
-        """The digest, hexadecimal: equal for graphs that compute the same in the same way.
+        """The digest, hexadecimal: equal for graphs that compute the same by the same operators.
 
         Raises:
-            ScheduleError: There is a circle.
+            ScheduleError: The graph has a cycle.
         """
         return digest.of_graph(self.outputs, self.nodes, self.digests, self.weights)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:
-        """The nodes, each after those whose values it uses.
+        """The nodes in topological order.
 
         Raises:
-            ScheduleError: There is a circle.
+            ScheduleError: The graph has a cycle.
         """
         return ordered(self.nodes, self.producers, self.outputs)
 
@@ -224,17 +155,17 @@ class Graph:
         """The place of each node in `order`.
 
         Raises:
-            ScheduleError: There is a circle.
+            ScheduleError: The graph has a cycle.
         """
-        return {one.name: place for place, one in enumerate(self.order)}
+        return {node.name: place for place, node in enumerate(self.order)}
 
     def reaches(self, start: str, goals: Iterable[str], beside: Container[str] = ()) -> bool:
-        """Say whether any of some nodes needs the result of node `start`, directly or through others.
+        """Say whether any node of `goals` needs the result of node `start`, directly or indirectly.
 
         Args:
             start: The name of a node.
             goals: Names of nodes.
-            beside: Nodes whose own use of the result does not count.
+            beside: Nodes whose direct use of the result does not count.
         """
         wanted, seen, stack = set(goals), {start}, [start]
         places = self.places
@@ -253,7 +184,7 @@ class Graph:
         return False
 
     def fresh(self, base: str, taken: Iterable[str] = ()) -> str:
-        """Return a name for a value that neither this graph nor `taken` has, which begins with `base`."""
+        """Return a name that begins with `base` and occurs neither in this graph nor in `taken`."""
         others = set(taken)
         name, number = base, 1
         while name in self.types or name in self.producers or name in others:
@@ -266,10 +197,10 @@ class Graph:
 
         Args:
             rewrite: What to change.
-            dead: Names of more nodes that may have no use.
+            dead: Names of further nodes to remove if nothing uses them.
 
         Raises:
-            ScheduleError: A value that is still needed would be gone, or cannot be replaced.
+            ScheduleError: The rewrite removes a value that is still needed, or replaces one that it cannot.
         """
         nodes, producers = dict(self.nodes), dict(self.producers)
         users = dict(self.users)
@@ -282,23 +213,23 @@ class Graph:
                 del producers[value]
         for old, new in rewrite.replaced.items():
             if old in self.captured:
-                raise ScheduleError(f"a graph within an operator uses {old}: nothing can stand for it")
+                raise ScheduleError(f"a subgraph of an operator uses {old}: it cannot be replaced")
             for name in users.get(old, ()):
-                one = changed.get(name, nodes[name])
-                inputs = tuple(new if value == old else value for value in one.inputs)
-                changed[name] = replace(one, inputs=inputs)
+                node = changed.get(name, nodes[name])
+                inputs = tuple(new if value == old else value for value in node.inputs)
+                changed[name] = replace(node, inputs=inputs)
         for value in rewrite.weights:
-            # What has a value of nodes for an operand is another node once that is a weight.
+            # A user of a node's value becomes another node when that value becomes a weight.
             for name in users.get(value, ()):
                 changed.setdefault(name, replace(nodes[name]))
-        for name, one in changed.items():
+        for name, node in changed.items():
             _forget(users, nodes[name])
-            nodes[name] = one
-            _note(users, one)
-        for one in rewrite.added:
-            nodes[one.name] = one
-            _note(users, one)
-            producers.update(dict.fromkeys(one.results, one.name))
+            nodes[name] = node
+            _note(users, node)
+        for node in rewrite.added:
+            nodes[node.name] = node
+            _note(users, node)
+            producers.update(dict.fromkeys(node.results, node.name))
         weights = {**self.weights, **rewrite.weights}
         suspects = [*dead, *_makers(self, rewrite)]
         _sweep(nodes, producers, users, set(outputs), suspects)
@@ -317,22 +248,22 @@ class Graph:
             outputs,
             self.opsets,
         )
-        fresh = {*changed, *(one.name for one in rewrite.added)}
+        fresh = {*changed, *(node.name for node in rewrite.added)}
         self._hand_on(graph, rewrite, fresh)
         return graph
 
     def remade(self, rewrite: Rewrite) -> set[str]:
-        """Return the names of the nodes whose values a rewrite makes anew, or gives others to stand for."""
-        values = {*rewrite.replaced, *(value for one in rewrite.added for value in one.results)}
+        """Return the names of the nodes whose values a rewrite redefines or replaces."""
+        values = {*rewrite.replaced, *(value for node in rewrite.added for value in node.results)}
         return {self.producers[value] for value in values if value in self.producers}
 
     def _hand_on(self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str]) -> None:
-        """Give a rewritten graph what was found out of this one and holds still, for the rest alone to do.
+        """Fill the cached properties of a rewritten graph from this graph's, as far as those still hold.
 
         Args:
             graph: The rewritten graph.
-            rewrite: What was done.
-            fresh: Names of the nodes that are new, or changed.
+            rewrite: The rewrite that made it.
+            fresh: Names of the nodes that are new or changed.
         """
         if "order" not in self.__dict__:
             return
@@ -355,7 +286,7 @@ class Graph:
 
 
 def _makers(graph: Graph, rewrite: Rewrite) -> Iterator[str]:
-    """Return the names of the nodes that made what removed or replaced ones used."""
+    """Yield the producers of the values that removed nodes used, and of the values that are replaced."""
     for name in rewrite.removed:
         for value in graph.nodes[name].operands:
             if value in graph.producers:
@@ -367,21 +298,21 @@ def _makers(graph: Graph, rewrite: Rewrite) -> Iterator[str]:
 
 def _users(nodes: Iterable[Node]) -> dict[str, tuple[str, ...]]:
     users: dict[str, tuple[str, ...]] = {}
-    for one in nodes:
-        _note(users, one)
+    for node in nodes:
+        _note(users, node)
     return users
 
 
-def _note(users: dict[str, tuple[str, ...]], one: Node) -> None:
+def _note(users: dict[str, tuple[str, ...]], node: Node) -> None:
     """Add a node to the users of its operands."""
-    for value in dict.fromkeys(one.operands):
-        users[value] = (*users.get(value, ()), one.name)
+    for value in dict.fromkeys(node.operands):
+        users[value] = (*users.get(value, ()), node.name)
 
 
-def _forget(users: dict[str, tuple[str, ...]], one: Node) -> None:
+def _forget(users: dict[str, tuple[str, ...]], node: Node) -> None:
     """Remove a node from the users of its operands."""
-    for value in dict.fromkeys(one.operands):
-        left = tuple(name for name in users[value] if name != one.name)
+    for value in dict.fromkeys(node.operands):
+        left = tuple(name for name in users[value] if name != node.name)
         if left:
             users[value] = left
         else:
@@ -395,13 +326,13 @@ def _sweep(
     outputs: set[str],
     suspects: list[str],
 ) -> None:
-    """Remove those suspects that nothing needs, and what nothing needs then."""
+    """Remove the suspects that nothing needs, and then whatever only they needed."""
     while suspects:
-        one = nodes.get(suspects.pop())
-        if one is None or any(value in users or value in outputs for value in one.results):
+        node = nodes.get(suspects.pop())
+        if node is None or any(value in users or value in outputs for value in node.results):
             continue
-        del nodes[one.name]
-        _forget(users, one)
-        for value in one.results:
+        del nodes[node.name]
+        _forget(users, node)
+        for value in node.results:
             del producers[value]
-        suspects += [producers[value] for value in one.operands if value in producers]
+        suspects += [producers[value] for value in node.operands if value in producers]

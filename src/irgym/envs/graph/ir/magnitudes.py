@@ -1,8 +1,8 @@
-"""Bounds of the magnitudes of weights, without their arrays: whether what is computed of them stays normal.
+"""Bounds of the magnitudes of weights, to tell without their arrays whether computed weights stay normal.
 
-A constant that others are merged into is *sound* if it is an ordinary number wherever its parts are: not
-infinite, not zero, not subnormal, in its own precision. Bounds tell that of weights in files, whose elements
-nobody looks at during a search: the least and the greatest magnitude. Small weights are looked at one by one.
+A merged constant is *sound* if it is an ordinary number (not infinite, zero or subnormal in its precision)
+wherever its parts are. The elements of large weights stay in files during a search, so soundness is judged
+by their least and greatest magnitudes. Small weights are checked element by element.
 """
 
 import math
@@ -18,9 +18,9 @@ class Format:
     """A floating-point type.
 
     Attributes:
-        tiny: The least normal number.
-        most: The greatest number.
-        bits: Binary digits of a number, the leading one included.
+        tiny: The smallest normal number.
+        most: The largest number.
+        bits: Binary digits of the significand, the leading one included.
     """
 
     tiny: float
@@ -29,7 +29,7 @@ class Format:
 
     @property
     def moderate(self) -> float:
-        """The greatest factor that may change places with others: half of the exponents lie above it.
+        """The largest factor that may be reordered with others: half of the positive exponents exceed it.
 
         The product of two such factors, or of their reciprocals, is an ordinary number.
         """
@@ -37,7 +37,7 @@ class Format:
 
     @property
     def exact(self) -> float:
-        """The greatest summand whose own rounding leaves half of the digits of numbers near 1."""
+        """The largest summand whose rounding leaves half of the digits of numbers near 1."""
         return 2.0 ** (self.bits // 2)
 
 
@@ -47,7 +47,7 @@ def format_of(dtype: str) -> Format | None:
 
 
 def _format(exponent: int, bits: int) -> Format:
-    """Return the IEEE format whose greatest exponent and number of digits are given."""
+    """Return the IEEE format with a given largest exponent and number of digits."""
     return Format(2.0 ** (1 - exponent), (2 - 2.0 ** (1 - bits)) * 2.0**exponent, bits)
 
 
@@ -64,8 +64,8 @@ class Magnitude:
     """Bounds of the elements of a weight.
 
     Attributes:
-        least: At most the least magnitude of elements but zeros; infinite if there are none.
-        greatest: At least the greatest magnitude; infinite where an element may be infinite or no number.
+        least: Lower bound of the magnitudes of nonzero elements; infinite if there are none.
+        greatest: Upper bound of the magnitudes; infinite if an element may be infinite or NaN.
         zeros: Whether elements may be zero.
         size: Number of elements.
     """
@@ -76,19 +76,19 @@ class Magnitude:
     size: int = 1
 
     def counting(self, kind: Format) -> float:
-        """Return the least magnitude that counts beside the greatest one.
+        """Return the least magnitude that matters beside the greatest one.
 
-        What is smaller than the greatest element by more than two roundings is lost in any sum with it. Large
+        An element smaller than the greatest one by more than two roundings is lost in any sum with it. Large
         trained weights often have such elements, some of them subnormal.
         """
         return max(self.least, self.greatest * 4.0**-kind.bits) if self.size > LOOKED_AT else self.least
 
 
 LOOKED_AT = 64
-"""Elements of a weight up to which all count, however small they are."""
+"""In weights of at most this many elements, all elements count, however small they are."""
 
 NOTHING = Magnitude(math.inf, math.inf, True)
-"""What is known of a weight that is not made of floating-point numbers."""
+"""Bounds of a weight that does not consist of floating-point numbers."""
 
 
 def magnitude_of(array: Any) -> Magnitude:
@@ -111,7 +111,7 @@ def magnitude_of(array: Any) -> Magnitude:
 
 
 _PART = 1 << 16
-"""Elements that are looked at together, so that they stay in the cache."""
+"""Elements in a chunk, few enough to stay in the cache."""
 
 Bounds = Callable[..., Magnitude]
 
@@ -126,7 +126,7 @@ def _quotient(a: Magnitude, b: Magnitude) -> Magnitude:
 
 
 def _sum(a: Magnitude, b: Magnitude) -> Magnitude:
-    # The difference of two numbers is a multiple of the last digit of the smaller one, or zero.
+    # The difference of two numbers is zero or a multiple of the smaller one's last digit.
     least = min(a.least, b.least)
     return Magnitude(least * 2.0**-_DIGITS if least < math.inf else least, a.greatest + b.greatest, True)
 
@@ -140,9 +140,9 @@ def _deviation(variance: Magnitude, epsilon: float) -> Magnitude:
 
 
 def _all(*parts: Any) -> Magnitude:
-    known = [one for one in parts if isinstance(one, Magnitude)]
-    least, greatest = min(one.least for one in known), max(one.greatest for one in known)
-    return Magnitude(least, greatest, any(one.zeros for one in known))
+    known = [part for part in parts if isinstance(part, Magnitude)]
+    least, greatest = min(part.least for part in known), max(part.greatest for part in known)
+    return Magnitude(least, greatest, any(part.zeros for part in known))
 
 
 def _with_zeros(*parts: Any) -> Magnitude:
@@ -159,7 +159,7 @@ def _unknown(*_: Any) -> Magnitude:
 
 
 _WINOGRAD = 64.0
-"""How many times as large or as small as a convolution's weights those of Winograd's may be."""
+"""Largest factor between a convolution's weights and those of its Winograd form, either way."""
 
 
 def _winograd(weights: Magnitude, *_: Any) -> Magnitude:
@@ -183,17 +183,17 @@ _BOUNDS: Mapping[str, Bounds] = {
     "winograd_outputs": lambda *_: Magnitude(2.0**-8, 2.0**8, True),
     "winograd_tiles": _unknown,
 }
-"""Bounds by function; those that are not here put elements elsewhere."""
+"""Bounds by function. Functions that are not listed only move elements."""
 
 
 def bounds_of(function: str, arguments: Sequence[Any], inner: int, size: int) -> Magnitude:
-    """Return the bounds of what a function makes of weights.
+    """Return the bounds of a function's result.
 
     Args:
         function: Name of the function, as in `irgym.envs.graph.ir.functions`.
         arguments: Bounds of weights, and plain values.
-        inner: Number of products that are added up, of a matrix product.
-        size: Number of elements.
+        inner: For a matrix product, the number of products in each sum; else 1.
+        size: Number of elements of the result.
     """
     found = _BOUNDS.get(function, _all)(*arguments)
     greatest = found.greatest * inner
@@ -201,13 +201,13 @@ def bounds_of(function: str, arguments: Sequence[Any], inner: int, size: int) ->
 
 
 ARITHMETIC = frozenset({"add", "subtract", "multiply", "divide", "deviation", "matmul", "winograd_weights"})
-"""Functions that make new numbers."""
+"""Functions that compute new numbers."""
 
 _SUMS = frozenset({"add", "subtract"})
 
 
 def stays_normal(function: str, arguments: Sequence[Any], inner: int, kind: Format) -> bool:
-    """Say whether what a function makes is sound, as far as bounds tell; see the module.
+    """Say whether a function's result is sound, as far as bounds tell; see the module.
 
     Args:
         function: One of `ARITHMETIC`.
@@ -215,15 +215,17 @@ def stays_normal(function: str, arguments: Sequence[Any], inner: int, kind: Form
         inner: As in `bounds_of`.
         kind: The format of the result.
     """
-    parts = [one for one in arguments if isinstance(one, Magnitude)]
+    parts = [argument for argument in arguments if isinstance(argument, Magnitude)]
     if function in _SUMS:
-        first, second = sorted(one.greatest for one in parts)
+        first, second = sorted(part.greatest for part in parts)
         return first <= kind.exact and (second == math.inf or first + second <= kind.most)
-    if any(one.greatest == math.inf for one in parts):
+    if any(part.greatest == math.inf for part in parts):
         return False
     trimmed = [
-        Magnitude(one.counting(kind), one.greatest, one.zeros) if isinstance(one, Magnitude) else one
-        for one in arguments
+        Magnitude(argument.counting(kind), argument.greatest, argument.zeros)
+        if isinstance(argument, Magnitude)
+        else argument
+        for argument in arguments
     ]
     made = bounds_of(function, trimmed, inner, 1)
     if function == "winograd_weights":
@@ -234,19 +236,19 @@ def stays_normal(function: str, arguments: Sequence[Any], inner: int, kind: Form
 
 
 ELEMENTWISE = frozenset({"add", "subtract", "multiply", "divide"})
-"""Functions of which each element has one element of each part."""
+"""Functions that work element by element."""
 
 
 def elements_stay_normal(function: str, parts: Sequence[Any], made: Any, kind: Format) -> bool:
-    """Say whether what a function makes of two arrays is sound, element by element.
+    """Say whether the result of a function of two arrays is sound, checking each element.
 
     Args:
         function: One of `ELEMENTWISE`.
         parts: The arrays.
         made: The result.
-        kind: Its format.
+        kind: The format of the result.
     """
-    magnitude, first, second = (np.abs(np.asarray(one, np.float64)) for one in (made, *parts))
+    magnitude, first, second = (np.abs(np.asarray(array, np.float64)) for array in (made, *parts))
     if function in _SUMS:
         low, high = np.minimum(first, second), np.maximum(first, second)
         cancelled = (low > kind.exact) & (magnitude < high / 4)

@@ -1,36 +1,18 @@
-"""Orders of nodes in which each stands after those whose values it uses, and what is found out along them."""
+"""Topological orders of nodes, and facts about values that are propagated along them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from irgym.base.errors import ScheduleError
+from irgym.envs.graph.ir.node import Node
 
-
-class Made(Protocol):
-    """What is asked of a node."""
-
-    @property
-    def name(self) -> str:
-        """The name of the node."""
-        ...
-
-    @property
-    def operands(self) -> tuple[str, ...]:
-        """All values that it needs."""
-        ...
-
-    @property
-    def results(self) -> tuple[str, ...]:
-        """All values that it makes."""
-        ...
-
-
-N = TypeVar("N", bound=Made)
 T = TypeVar("T")
 
 
-def ordered(nodes: Mapping[str, N], producers: Mapping[str, str], outputs: Iterable[str]) -> tuple[N, ...]:
-    """Return the nodes that outputs need, each after those whose values it uses.
+def ordered(
+    nodes: Mapping[str, Node], producers: Mapping[str, str], outputs: Iterable[str]
+) -> tuple[Node, ...]:
+    """Return the nodes that outputs need, each after the producers of its operands.
 
     Args:
         nodes: By name.
@@ -38,11 +20,11 @@ def ordered(nodes: Mapping[str, N], producers: Mapping[str, str], outputs: Itera
         outputs: Names of values.
 
     Raises:
-        ScheduleError: There is a circle.
+        ScheduleError: The graph has a cycle.
     """
     done: set[str] = set()
     begun: set[str] = set()
-    found: list[N] = []
+    found: list[Node] = []
     for output in outputs:
         stack = [producers[output]] if output in producers else []
         while stack:
@@ -50,81 +32,81 @@ def ordered(nodes: Mapping[str, N], producers: Mapping[str, str], outputs: Itera
             if name in done:
                 stack.pop()
                 continue
-            one = nodes[name]
+            node = nodes[name]
             needed = [
-                maker for value in one.operands if (maker := producers.get(value)) and maker not in done
+                maker for value in node.operands if (maker := producers.get(value)) and maker not in done
             ]
             if not needed:
                 done.add(name)
-                found.append(one)
+                found.append(node)
                 stack.pop()
                 continue
             if name in begun:
-                raise ScheduleError(f"{name} would need its own result: the rewrite does not apply here")
+                raise ScheduleError(f"{name} would depend on its result: the rewrite does not apply here")
             begun.add(name)
             stack.extend(needed)
     return tuple(found)
 
 
 def reordered(
-    before: Sequence[N],
-    nodes: Mapping[str, N],
+    before: Sequence[Node],
+    nodes: Mapping[str, Node],
     producers: Mapping[str, str],
-    added: Sequence[N],
+    added: Sequence[Node],
     root: str,
-) -> tuple[N, ...] | None:
-    """Return an order after a rewrite; None where nodes cannot stand where those stood that they replace.
+) -> tuple[Node, ...] | None:
+    """Return the order after a rewrite; None if the new nodes cannot all stand in the place of `root`.
 
     Args:
-        before: An order of the nodes before.
-        nodes: The nodes now, by name.
-        producers: The name of the node that makes each value now.
-        added: Nodes that came.
-        root: The name of the node in whose place they stand.
+        before: An order of the nodes before the rewrite.
+        nodes: The nodes after it, by name.
+        producers: The name of the node that makes each value after it.
+        added: New nodes.
+        root: The name of the node whose place they take.
     """
-    new = {one.name for one in added}
+    new = {node.name for node in added}
     placed: set[str] = set()
-    found: list[N] = []
+    found: list[Node] = []
 
-    def place(one: N) -> bool:
-        placed.add(one.name)
-        found.append(one)
-        return all(value not in producers or producers[value] in placed for value in one.operands)
+    def place(node: Node) -> bool:
+        placed.add(node.name)
+        found.append(node)
+        return all(value not in producers or producers[value] in placed for value in node.operands)
 
     for old in before:
-        if old.name == root and not all(place(one) for one in added if nodes.get(one.name) is one):
+        if old.name == root and not all(place(node) for node in added if nodes.get(node.name) is node):
             return None
-        one = None if old.name in new else nodes.get(old.name)
-        if one is not None and one is old:
-            placed.add(one.name)
-            found.append(one)
-        elif one is not None and not place(one):
+        now = None if old.name in new else nodes.get(old.name)
+        if now is not None and now is old:
+            placed.add(now.name)
+            found.append(now)
+        elif now is not None and not place(now):
             return None
     return tuple(found) if len(found) == len(nodes) else None
 
 
 def along(
-    order: Iterable[N],
+    order: Iterable[Node],
     known: Mapping[str, T],
     fresh: Collection[str],
     gone: Iterable[str],
-    of: Callable[[N, Mapping[str, T]], Iterable[tuple[str, T]]],
+    of: Callable[[Node, Mapping[str, T]], Iterable[tuple[str, T]]],
 ) -> dict[str, T]:
-    """Return what is known of each value, where what is known of some nodes' results may be out of date.
+    """Return facts about values, propagated again from the nodes that changed.
 
     Args:
         order: The nodes in order.
-        known: What was known of each value.
-        fresh: Names of the nodes that are new, or changed.
-        gone: Values of which nothing is known any more.
-        of: Returns what is to be known of a node's results, from what is known of its operands.
+        known: Facts about each value before the change.
+        fresh: Names of the nodes that are new or changed.
+        gone: Values that no longer exist.
+        of: Returns the facts about a node's results, given those about its operands.
     """
     found, changed = dict(known), set(gone)
     for value in changed:
         found.pop(value, None)
-    for one in order:
-        if one.name in fresh or not changed.isdisjoint(one.operands):
-            for value, new in of(one, found):
+    for node in order:
+        if node.name in fresh or not changed.isdisjoint(node.operands):
+            for value, new in of(node, found):
                 if found.get(value) != new:
                     found[value] = new
                     changed.add(value)

@@ -1,10 +1,10 @@
-"""Weights outside of a model: references to files, arrays mapped from them, and large ones set aside.
+"""Weights outside of a model: references to files, arrays mapped from them, and large arrays set aside.
 
-What checks a model, folds its constants and infers its shapes copies all that the model holds, several times,
-and none of it takes a model of 2 GiB. Large weights are no part of a model meanwhile.
+Checking a model, folding its constants and inferring its shapes each copy the whole model, several times, and
+fail for a model of 2 GiB or more. Large weights are therefore taken out of the model meanwhile.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Collection
@@ -18,26 +18,26 @@ from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 Array = NDArray[Any]
 
 HEAVY = 1 << 20
-"""Least number of bytes of a weight that is set aside."""
+"""Smallest weight, in bytes, that is set aside."""
 
 FOLDED = 1 << 26
-"""Greatest number of elements of a constant of which others are computed when a model is read."""
+"""Largest constant, in elements, that constant folding reads or writes."""
 
 ASIDE = "aside"
-"""Where weights say that they are while they are no part of a model: a file that is not there."""
+"""The file that weights refer to while they are set aside; it does not exist."""
 
 
 def size_of(tensor: TensorProto) -> int:
-    """Return the bytes of a tensor by its type and sizes, at least one for each element; 0 of texts."""
+    """Return the bytes of a tensor by its type and shape, at least one for each element; 0 for strings."""
     if tensor.data_type in (TensorProto.UNDEFINED, TensorProto.STRING):
         return 0
     return prod(tensor.dims) * helper.tensor_dtype_to_np_dtype(tensor.data_type).itemsize
 
 
 def stays_outside(tensor: TensorProto) -> bool:
-    """Say whether an initializer stays in a file beside the model: a large one of a type of numpy's own.
+    """Say whether an initializer stays in a file beside the model: if it is large and numpy has its type.
 
-    ONNX Runtime cannot be given arrays of other types, such as bfloat16.
+    ONNX Runtime takes no arrays of other types, such as bfloat16.
     """
     return (
         tensor.data_location == TensorProto.EXTERNAL
@@ -47,14 +47,14 @@ def stays_outside(tensor: TensorProto) -> bool:
 
 
 def refer(tensor: TensorProto, location: str, offset: int, length: int, digest: str = "") -> None:
-    """Make a tensor one whose content is in a file.
+    """Make a tensor refer to content in a file.
 
     Args:
-        tensor: It is changed.
+        tensor: The tensor. It is changed.
         location: The file.
         offset: Where the content begins, in bytes.
-        length: Its bytes.
-        digest: What stands for the file's content, so that it stands for the model's.
+        length: Length of the content, in bytes.
+        digest: Digest of the file's content, so that the model's digest covers it.
     """
     clear(tensor)
     for key, value in (("location", location), ("offset", offset), ("length", length), ("digest", digest)):
@@ -63,7 +63,7 @@ def refer(tensor: TensorProto, location: str, offset: int, length: int, digest: 
 
 
 def clear(tensor: TensorProto) -> None:
-    """Make a tensor one whose content is elsewhere; where, is not said yet."""
+    """Remove a tensor's content and mark it as external, with no location yet."""
     fields = (
         "raw_data",
         "float_data",
@@ -79,7 +79,7 @@ def clear(tensor: TensorProto) -> None:
 
 
 def array_of(tensor: TensorProto) -> Array:
-    """Return the array of a tensor that `refer` was called on: mapped, so that it is read where it is used.
+    """Return the array of a tensor that `refer` was called on, mapped into memory.
 
     Raises:
         OSError: The file cannot be read.
@@ -90,18 +90,18 @@ def array_of(tensor: TensorProto) -> Array:
 
 
 def bytes_of(array: Array) -> memoryview:
-    """Return the bytes of an array that is contiguous, where they lie."""
+    """Return a view of the bytes of a contiguous array."""
     return array.reshape(-1).view(np.uint8).data
 
 
 def set_aside(graph: GraphProto, aside: dict[str, Array], needed: Collection[str] = ()) -> None:
-    """Make large weights ones that are elsewhere.
+    """Take large weights out of a model.
 
     Args:
         graph: The model's graph. It is changed.
-        aside: The weights that are elsewhere, by name; those that are set aside now are added.
-        needed: Names of those that something may be computed of: they are part of the model, but for the
-            largest of those in files.
+        aside: The weights that are set aside, by name. Further ones are added.
+        needed: Names of weights that constant folding may read. They stay in the model or return to it,
+            except for the largest of those in files.
 
     Raises:
         OSError: A file with weights cannot be read.
@@ -117,7 +117,10 @@ def set_aside(graph: GraphProto, aside: dict[str, Array], needed: Collection[str
 
 
 def mapped_weights(graph: GraphProto) -> dict[str, Array]:
-    """Return the weights of files, mapped, after they are made ones that are elsewhere; transposed ones too.
+    """Return the external weights, mapped into memory, and their transposes; set them aside in the model.
+
+    Args:
+        graph: The model's graph. It is changed.
 
     Raises:
         OSError: A file with weights cannot be read.
@@ -129,16 +132,16 @@ def mapped_weights(graph: GraphProto) -> dict[str, Array]:
             _put_aside(tensor)
     results = {value.name for value in graph.output}
     transposes = [
-        (place, one)
-        for place, one in enumerate(graph.node)
-        if one.op_type == "Transpose" and one.domain in ("", "ai.onnx") and one.output[0] not in results
+        (place, node)
+        for place, node in enumerate(graph.node)
+        if node.op_type == "Transpose" and node.domain in ("", "ai.onnx") and node.output[0] not in results
     ]
     computed: list[int] = []
-    for place, one in transposes:
-        if one.input[0] in aside:
-            array = aside[one.input[0]].transpose(_permutation(one))
+    for place, node in transposes:
+        if node.input[0] in aside:
+            array = aside[node.input[0]].transpose(_permutation(node))
             kind = helper.np_dtype_to_tensor_dtype(array.dtype)
-            tensor = graph.initializer.add(name=one.output[0], data_type=kind, dims=array.shape)
+            tensor = graph.initializer.add(name=node.output[0], data_type=kind, dims=array.shape)
             _put_aside(tensor)
             aside[tensor.name] = array
             computed.append(place)
@@ -147,8 +150,8 @@ def mapped_weights(graph: GraphProto) -> dict[str, Array]:
     return aside
 
 
-def _permutation(one: NodeProto) -> list[int] | None:
-    return next((list(given.ints) for given in one.attribute if given.name == "perm"), None)
+def _permutation(node: NodeProto) -> list[int] | None:
+    return next((list(given.ints) for given in node.attribute if given.name == "perm"), None)
 
 
 def _put_aside(tensor: TensorProto) -> None:

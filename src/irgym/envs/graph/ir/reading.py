@@ -1,6 +1,9 @@
-"""From ONNX models to tensor graphs. Runs in a child process: ONNX's parser and checks are native code."""
+"""Conversion of ONNX models to tensor graphs.
 
-# onnx leaves parts of its own types open.
+It runs in a child process, since ONNX's parser and checker are native code.
+"""
+
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import hashlib
@@ -16,7 +19,8 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.dense import graphs_inside, make_dense, nodes_of
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node, Opaque
 from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside
 from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Stored, Weight, weight_of
@@ -28,23 +32,22 @@ Array = NDArray[Any]
 RANDOM = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
-"""Operators whose results nobody can compare."""
+"""Operators with random results, which cannot be compared."""
 
 
 def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, Array]]:
-    """Do with a model what need be done but once.
+    """Prepare a model for reading: check it, fold its constants, infer its shapes.
 
     Args:
-        model: The model: its inputs of fixed shapes, and everything inside but weights that `outside.refer`
-            says are in files.
-        name: What messages call it.
+        model: The model, with inputs of fixed shapes. Weights may be in files if `outside.refer` made the
+            references.
+        name: The model's name in messages.
 
     Returns:
-        The model, with constants folded and shapes inferred; and its larger weights, which are no part of it
-        any more.
+        The model without its larger weights, and these.
 
     Raises:
-        ProgramError: It holds something that cannot be handled.
+        ProgramError: The model contains something unsupported.
         OSError: A file with weights cannot be read.
     """
     try:
@@ -55,7 +58,7 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     model = converted(model, name)
     _check(model, name)
     _check_results(model, name)
-    # Sizes of results follow from those of the inputs; what exporters noted of them may contradict.
+    # Shapes of results follow from those of the inputs; exporters sometimes record others.
     del model.graph.value_info[:]
     given = {value.name for value in (*model.graph.input, *model.graph.initializer)}
     for value in model.graph.output:
@@ -70,9 +73,9 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
     except (RuntimeError, ValueError) as error:
         raise ProgramError(f"onnx cannot infer the shapes of {name}: {first_line(error)}") from error
     arrays: dict[str, Array] = {}
-    for one in [one for one in model.graph.node if one.op_type == "Constant" and not one.domain]:
-        model.graph.initializer.append(numpy_helper.from_array(_constant(one, name), one.output[0]))
-        model.graph.node.remove(one)
+    for node in [node for node in model.graph.node if node.op_type == "Constant" and not node.domain]:
+        model.graph.initializer.append(numpy_helper.from_array(_constant(node, name), node.output[0]))
+        model.graph.node.remove(node)
     for tensor in model.graph.initializer:
         array = aside[tensor.name] if tensor.name in aside else numpy_helper.to_array(tensor)
         array = np.asarray(array, order="C")
@@ -84,14 +87,14 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
 
 
 def _needed(graph: GraphProto) -> set[str]:
-    """Return the names of weights that constants may be computed of, or that inner graphs use."""
+    """Return the names of weights that constant folding may read, or that subgraphs use."""
     constant = {tensor.name for tensor in graph.initializer}
     needed: set[str] = set()
-    for one in graph.node:
-        if constant.issuperset(value for value in one.input if value):
-            needed.update(one.input)
-            constant.update(one.output)
-        needed |= _captured(one)
+    for node in graph.node:
+        if constant.issuperset(value for value in node.input if value):
+            needed.update(node.input)
+            constant.update(node.output)
+        needed |= _captured(node)
     return needed
 
 
@@ -99,18 +102,18 @@ def read(path: Path) -> tuple[Graph, dict[str, Array]]:
     """Return the graph of a file whose inputs have fixed shapes, and its larger weights.
 
     Raises:
-        ProgramError: It holds something that cannot be handled.
+        ProgramError: The model contains something unsupported.
     """
     model, arrays = prepared_model(onnx.load(str(path)), str(path))
     return read_graph(model), arrays
 
 
 def mark_apart(tensor: TensorProto, weight: Stored) -> None:
-    """Make an initializer one whose content is elsewhere.
+    """Replace the content of an initializer by the facts known about it.
 
     Args:
-        tensor: The initializer.
-        weight: What is known of it: this takes the place of the content.
+        tensor: The initializer. It is changed.
+        weight: The facts.
     """
     clear(tensor)
     tensor.external_data.add(key="location", value=weight.digest)
@@ -124,7 +127,7 @@ def mark_apart(tensor: TensorProto, weight: Stored) -> None:
 
 
 def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
-    """Return the weight that `mark_apart` put elsewhere."""
+    """Return the weight whose facts `mark_apart` wrote."""
     known = {entry.key: entry.value for entry in tensor.external_data}
     greatest, row = float(known["greatest"]), known.get("row", "")
     looks = "causal" in known, "open" in known, row
@@ -135,23 +138,23 @@ def _stored(tensor: TensorProto, kind: TensorType) -> Stored:
 
 def _check(model: ModelProto, name: str) -> None:
     if any(tensor.data_type == TensorProto.STRING for tensor in model.graph.initializer):
-        raise ProgramError(f"{name} has texts among its weights, which are not handled: remove them")
+        raise ProgramError(f"{name} has strings among its weights, which are unsupported: remove them")
     constants = _truths(model.graph)
-    for one in nodes_of(model.graph):
-        own = one.domain in ("", "ai.onnx")
-        if own and (one.op_type in RANDOM or _drops(one, constants)):
+    for node in nodes_of(model.graph):
+        standard = node.domain in ("", "ai.onnx")
+        if standard and (node.op_type in RANDOM or _drops(node, constants)):
             raise ProgramError(
-                f"{name} draws random numbers ({one.op_type}), so that results cannot be compared: export it "
+                f"{name} draws random numbers ({node.op_type}), so its results cannot be compared: export it "
                 "for inference, without them"
             )
 
 
 def _truths(graph: GraphProto) -> dict[str, bool]:
-    """Return the truth values among a model's constants that are one number."""
-    tensors = {one.name: one for one in graph.initializer}
-    for one in nodes_of(graph):
-        if one.op_type == "Constant":
-            tensors.update((one.output[0], given.t) for given in one.attribute if given.name == "value")
+    """Return the values of a model's Boolean constants of one element."""
+    tensors = {tensor.name: tensor for tensor in graph.initializer}
+    for node in nodes_of(graph):
+        if node.op_type == "Constant":
+            tensors.update((node.output[0], given.t) for given in node.attribute if given.name == "value")
     return {
         name: bool(numpy_helper.to_array(tensor).all())
         for name, tensor in tensors.items()
@@ -159,11 +162,11 @@ def _truths(graph: GraphProto) -> dict[str, bool]:
     }
 
 
-def _drops(one: NodeProto, constants: Mapping[str, bool]) -> bool:
-    """Say whether an operator is a dropout that may be in training."""
-    if one.op_type != "Dropout" or len(one.input) < 3 or not one.input[2]:
+def _drops(node: NodeProto, constants: Mapping[str, bool]) -> bool:
+    """Say whether a node is a dropout that may be in training mode."""
+    if node.op_type != "Dropout" or len(node.input) < 3 or not node.input[2]:
         return False
-    return constants.get(one.input[2], True)
+    return constants.get(node.input[2], True)
 
 
 def _check_results(model: ModelProto, name: str) -> None:
@@ -178,51 +181,51 @@ def _check_results(model: ModelProto, name: str) -> None:
             )
         if value.type.tensor_type.elem_type == TensorProto.STRING:
             raise ProgramError(
-                f"{name}: the result {value.name} holds texts, and only numbers are compared: export the "
+                f"{name}: the result {value.name} holds strings, and only numbers are compared: export the "
                 "model with numbers as results"
             )
 
 
 def _folded(model: ModelProto, name: str, aside: Collection[str]) -> ModelProto:
-    """Return the model with everything computed that depends on no input, nor on weights set aside."""
+    """Return the model with its constants folded, except those that depend on weights set aside."""
     import onnx_ir
     from onnx_ir.passes.common import RemoveUnusedNodesPass
     from onnxscript.optimizer import fold_constants  # pyright: ignore[reportUnknownVariableType]
 
-    def kept(one: onnx_ir.Node) -> bool | None:
-        """Say that constants are always computed that repeat one number; otherwise sizes decide."""
-        if any(value is not None and value.name in aside for value in one.inputs):
+    def folds(node: onnx_ir.Node) -> bool | None:
+        """Always fold constants that repeat one number; for others the size decides (None)."""
+        if any(value is not None and value.name in aside for value in node.inputs):
             return False
-        return True if one.op_type == "ConstantOfShape" else None
+        return True if node.op_type == "ConstantOfShape" else None
 
-    own = onnx_ir.serde.deserialize_model(model)
+    folded = onnx_ir.serde.deserialize_model(model)
     try:
         fold_constants(
-            own,
+            folded,
             onnx_shape_inference=True,
             input_size_limit=FOLDED,
             output_size_limit=FOLDED,
-            should_fold=kept,
+            should_fold=folds,
         )
     except RuntimeError as error:
         raise ProgramError(
             f"onnxscript cannot compute the constants of {name} ({error}): simplify it, "
             "for instance with onnxslim"
         ) from error
-    RemoveUnusedNodesPass()(own)
-    return onnx_ir.serde.serialize_model(own)
+    RemoveUnusedNodesPass()(folded)
+    return onnx_ir.serde.serialize_model(folded)
 
 
 def read_graph(model: ModelProto) -> Graph:
-    """Return the graph of what `prepared_model` returned.
+    """Return the graph of a model that `prepared_model` returned.
 
     Raises:
-        ProgramError: It holds something that cannot be handled.
+        ProgramError: The model contains something unsupported.
     """
-    own = model.graph
-    types = dict(_types([*own.value_info, *own.input, *own.output]))
+    source = model.graph
+    types = dict(_types([*source.value_info, *source.input, *source.output]))
     weights: dict[str, Weight] = {}
-    for tensor in own.initializer:
+    for tensor in source.initializer:
         kind = TensorType(_dtype(tensor.data_type), tuple(tensor.dims))
         types[tensor.name] = kind
         if tensor.data_location == TensorProto.EXTERNAL:
@@ -231,16 +234,16 @@ def read_graph(model: ModelProto) -> Graph:
             weights[tensor.name] = weight_of(tensor.name, numpy_helper.to_array(tensor))
     same: dict[str, str] = {}
     nodes: list[Node] = []
-    outputs = {value.name for value in own.output}
-    for proto in own.node:
-        one = _node(proto, same)
-        if proto.op_type == "Identity" and not proto.domain and one.name not in outputs:
-            same[one.name] = one.inputs[0]
+    outputs = {value.name for value in source.output}
+    for proto in source.node:
+        node = _node(proto, same)
+        if proto.op_type == "Identity" and not proto.domain and node.name not in outputs:
+            same[node.name] = node.inputs[0]
         else:
-            nodes.append(one)
-    inputs = [value.name for value in own.input if value.name not in weights]
+            nodes.append(node)
+    inputs = [value.name for value in source.input if value.name not in weights]
     opsets = {(entry.domain, entry.version) for entry in model.opset_import}
-    return Graph.of(nodes, types, weights, inputs, [value.name for value in own.output], opsets)
+    return Graph.of(nodes, types, weights, inputs, [value.name for value in source.output], opsets)
 
 
 def _constant(proto: NodeProto, name: str) -> Array:
@@ -256,13 +259,13 @@ def _constant(proto: NodeProto, name: str) -> Array:
     }
     if attribute.name not in kinds:
         raise ProgramError(
-            f"{name}: the constant {proto.output[0]} holds texts, which are not handled: remove it"
+            f"{name}: the constant {proto.output[0]} holds strings, which are unsupported: remove it"
         )
     return np.array(value, kinds[attribute.name])
 
 
 def _types(values: Iterable[onnx.ValueInfoProto]) -> Iterator[tuple[str, TensorType]]:
-    """Return the types of values whose sizes are all known."""
+    """Yield the names and types of the values whose sizes are all known."""
     for value in values:
         kind = value.type.tensor_type
         known = value.type.HasField("tensor_type") and kind.HasField("shape") and kind.elem_type
@@ -274,7 +277,7 @@ def _types(values: Iterable[onnx.ValueInfoProto]) -> Iterator[tuple[str, TensorT
 
 
 def _dtype(kind: int) -> str:
-    """Return numpy's name of a type of ONNX."""
+    """Return numpy's name of an ONNX element type."""
     return "str" if kind == TensorProto.STRING else str(helper.tensor_dtype_to_np_dtype(kind))
 
 
@@ -292,7 +295,7 @@ def _node(proto: NodeProto, same: Mapping[str, str]) -> Node:
         domain + proto.op_type,
         tuple(inputs),
         tuple(outputs),
-        tuple(sorted((one.name, _attribute(one)) for one in proto.attribute)),
+        tuple(sorted((attribute.name, _attribute(attribute)) for attribute in proto.attribute)),
         tuple(sorted(_captured(proto))),
     )
 
@@ -315,7 +318,7 @@ def _attribute(proto: AttributeProto) -> Attribute:
 
 
 def _is_text(content: bytes) -> bool:
-    """Say whether bytes are text, as ONNX asks for and operators of others need not heed."""
+    """Say whether bytes are UTF-8, as ONNX demands; operators of other domains may not comply."""
     try:
         content.decode()
     except UnicodeDecodeError:
@@ -324,13 +327,13 @@ def _is_text(content: bytes) -> bool:
 
 
 def _captured(proto: NodeProto) -> set[str]:
-    """Return the values that graphs within an operator use from outside."""
+    """Return the outer values that an operator's subgraphs use."""
     names: set[str] = set()
     for graph in graphs_inside(proto):
-        own = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
-        own |= {output for one in graph.node for output in one.output}
-        used = {value for one in graph.node for value in one.input} | {value.name for value in graph.output}
-        names |= (used | {value for one in graph.node for value in _captured(one)}) - own - {""}
+        defined = {value.name for value in graph.input} | {tensor.name for tensor in graph.initializer}
+        defined |= {output for node in graph.node for output in node.output}
+        used = {value for node in graph.node for value in node.input} | {value.name for value in graph.output}
+        names |= (used | {value for node in graph.node for value in _captured(node)}) - defined - {""}
     return names
 
 

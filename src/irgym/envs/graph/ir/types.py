@@ -6,17 +6,16 @@ from math import prod
 import numpy as np
 
 UNUSED = "irgym.unused:"
-"""What the names of values begin with that an operator could make and nothing uses, where a node is named by
-them: its first output has no name in ONNX."""
+"""Prefix of names for unused first outputs: unnamed in ONNX, but a node is named by its first output."""
 
 
 @dataclass(frozen=True, slots=True)
 class TensorType:
-    """Type of the elements, and sizes.
+    """Element type and shape.
 
     Attributes:
-        dtype: numpy's name, such as `float32`; `str` for texts.
-        shape: Sizes; all are known.
+        dtype: numpy's name, such as `float32`; `str` for strings.
+        shape: Sizes, all known.
         size: Number of elements.
     """
 
@@ -26,21 +25,21 @@ class TensorType:
     _hash: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        """Find out what is asked of a type most often."""
+        """Compute the derived fields, which are read often."""
         object.__setattr__(self, "size", prod(self.shape))
         object.__setattr__(self, "_hash", hash((self.dtype, self.shape)))
 
     def __hash__(self) -> int:
-        """Return the hash of its parts."""
+        """Return the hash of the element type and the shape."""
         return self._hash
 
     def __reduce__(self) -> tuple[type["TensorType"], tuple[str, tuple[int, ...]]]:
-        """Return what it is made of again in another process, where texts have other hashes."""
+        """Pickle the given fields alone; in another process strings have other hashes."""
         return TensorType, (self.dtype, self.shape)
 
     @property
     def bytes(self) -> int:
-        """Bytes of all elements; of texts, of what points to them."""
+        """Bytes of all elements; for strings, of the pointers to them."""
         return self.size * (np.dtype(self.dtype).itemsize or POINTER)
 
 

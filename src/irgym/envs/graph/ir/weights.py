@@ -1,7 +1,7 @@
-"""Weights: arrays that a model brings, and what rules compute of them, once it is needed.
+"""Weights: arrays of a model, and arrays that rules compute from them, lazily.
 
-A weight is a small description, so that the states of a search share the arrays. `shape` and element type are
-known at once; `Weights` computes the array, once, where the model is made to run.
+A weight is a small description, so the states of a search share the arrays. Its type is known immediately;
+`Weights` computes the array when the model is run.
 """
 
 import hashlib
@@ -40,17 +40,16 @@ class Stored:
     """An array of the model's file.
 
     Attributes:
-        name: Its name there.
+        name: Its name in the file.
         digest: Digest of type and content.
         type: Its type.
-        greatest: The greatest magnitude of its elements; infinite where one is no number, or nobody looked.
-        causal: Whether its last two dimensions are a causal mask: 0 up to the diagonal, beyond it less than
-            any score (-1e30 at most). Of truths: true up to the diagonal.
-        open: Whether as a mask it leaves something in each row of its last dimension: a number that is not as
-            low, or a truth.
-        row: Where its rows, its last dimension, are all equal: the digest of one, as an array of one
-            dimension; else empty.
-        least: The least magnitude of its elements but zeros; infinite if there are none, 0 if nobody looked.
+        greatest: The greatest magnitude of its elements; infinite if one is NaN, or if unknown.
+        causal: Whether its last two dimensions are a causal mask. If additive, 0 up to the diagonal and at
+            most -1e30 beyond it; if Boolean, true up to the diagonal.
+        open: Whether, as a mask, it lets through at least one element in each row: a number above -1e30, or
+            a true value. Rows lie along the last dimension.
+        row: If all rows are equal, the digest of a row as a one-dimensional array; else empty.
+        least: The least magnitude of its nonzero elements; infinite if there are none, 0 if unknown.
         zeros: Whether elements may be zero.
     """
 
@@ -76,7 +75,7 @@ class Literal:
 
     Attributes:
         type: Its type.
-        content: Its elements, row by row.
+        content: Its elements, in row-major order.
     """
 
     type: TensorType
@@ -89,7 +88,7 @@ class Literal:
 
     @property
     def array(self) -> Array:
-        """The array; it cannot be written to."""
+        """The array, read-only."""
         return np.frombuffer(self.content, self.type.dtype).reshape(self.type.shape)
 
     @cached_property
@@ -125,11 +124,11 @@ class Literal:
 
 @dataclass(frozen=True)
 class Computed:
-    """What a function makes of other weights.
+    """The result of a function of other weights.
 
     Attributes:
         function: Name in `FUNCTIONS`.
-        arguments: Weights, and plain values.
+        arguments: Weights and plain values.
         type: Its type.
     """
 
@@ -139,23 +138,23 @@ class Computed:
 
     @cached_property
     def digest(self) -> str:
-        """Digest of the function and its arguments; that of its elements if it is a row of a weight."""
+        """Digest of the function and its arguments; for a row of a known weight, of its elements."""
         first = self.arguments[0]
         if self.function == "row" and isinstance(first, Stored | Literal):
             return first.row
         parts = [
-            one.digest if isinstance(one, Stored | Literal | Computed) else repr(one)
-            for one in self.arguments
+            argument.digest if isinstance(argument, Stored | Literal | Computed) else repr(argument)
+            for argument in self.arguments
         ]
         return hashlib.blake2b("\0".join([self.function, *parts]).encode(), digest_size=16).hexdigest()
 
     @cached_property
     def small(self) -> Array | None:
-        """Its elements, where it is computed of literals alone; None otherwise."""
-        parts = [one.small if isinstance(one, Literal | Computed) else one for one in self.arguments]
-        if any(one is None or isinstance(one, Stored) for one in parts) or self.type.size > _LOOKED_AT:
+        """Its elements if it is small and computed from literals alone; else None."""
+        parts = [part.small if isinstance(part, Literal | Computed) else part for part in self.arguments]
+        if any(part is None or isinstance(part, Stored) for part in parts) or self.type.size > _LOOKED_AT:
             return None
-        with np.errstate(all="ignore"):  # what overflows is found out, and refused
+        with np.errstate(all="ignore"):  # overflows are detected and rejected later
             return np.asarray(FUNCTIONS[self.function].array(*parts), self.type.dtype)
 
     @cached_property
@@ -167,11 +166,11 @@ class Computed:
 
     @property
     def sound(self) -> bool:
-        """Whether its elements are ordinary numbers where its parts are; see `magnitudes`."""
+        """Whether its elements are ordinary numbers wherever its parts are; see `magnitudes`."""
         kind = format_of(self.type.dtype)
         if kind is None or self.function not in ARITHMETIC:
             return True
-        parts = [one.small for one in self.arguments if isinstance(one, Literal | Computed)]
+        parts = [part.small for part in self.arguments if isinstance(part, Literal | Computed)]
         if self.function in ELEMENTWISE and self.small is not None:
             return elements_stay_normal(self.function, parts, self.small, kind)
         return stays_normal(self.function, self._bounds, self._inner, kind)
@@ -179,12 +178,13 @@ class Computed:
     @property
     def _bounds(self) -> list["Magnitude | Plain"]:
         return [
-            one.magnitude if isinstance(one, Stored | Literal | Computed) else one for one in self.arguments
+            part.magnitude if isinstance(part, Stored | Literal | Computed) else part
+            for part in self.arguments
         ]
 
     @property
     def _inner(self) -> int:
-        """The number of products of which a matrix product adds up each element."""
+        """The number of products in each element of a matrix product; 1 for other functions."""
         first = self.arguments[0]
         if self.function == "matmul" and isinstance(first, Stored | Literal | Computed):
             return first.type.shape[-1]
@@ -194,25 +194,25 @@ class Computed:
 Weight: TypeAlias = Stored | Literal | Computed
 
 _LOOKED_AT = 4096
-"""Elements of the largest computed weight that is looked at element by element."""
+"""Largest computed weight, in elements, whose elements are checked one by one."""
 
 
 def digest_of(kind: TensorType, content: bytes | memoryview) -> str:
-    """Return what stands for an array of a type and content."""
+    """Return the digest of an array's type and content, hexadecimal."""
     digest = hashlib.blake2b(f"{kind.dtype}{kind.shape}".encode(), digest_size=16)
     digest.update(content)
     return digest.hexdigest()
 
 
 SMALL = 64
-"""Elements of the largest weight whose values rules may look at."""
+"""Largest weight, in elements, whose values rules may read."""
 
 MASKED = np.float32(-1e30)
-"""What is added to a score that a softmax shall not see, or less."""
+"""Upper bound of the numbers that additive masks add to scores that a softmax shall ignore."""
 
 
 def weight_of(name: str, array: Array) -> Stored | Literal:
-    """Return an array of a model's file as a weight: a literal where it is small."""
+    """Return an array of a model's file as a weight: a literal if it is small."""
     kind = TensorType(str(array.dtype), array.shape)
     if array.size <= SMALL and array.dtype.kind in "biuf":
         return Literal(kind, array.tobytes())
@@ -225,7 +225,7 @@ def weight_of(name: str, array: Array) -> Stored | Literal:
 
 
 def greatest_of(array: Array) -> float:
-    """Return the greatest magnitude of an array's elements; infinite where one is no number."""
+    """Return the greatest magnitude of an array's elements; infinite if one is NaN."""
     if array.dtype.kind not in "biuf":
         return math.inf
     greatest = max(abs(float(array.max(initial=0))), abs(float(array.min(initial=0))))
@@ -233,7 +233,7 @@ def greatest_of(array: Array) -> float:
 
 
 def is_causal(array: Array) -> bool:
-    """Say whether the last two dimensions of an array are a causal mask, the same one for all others."""
+    """Say whether the last two dimensions of an array are a causal mask, repeated along all others."""
     if array.dtype.kind not in "bf" or array.ndim < 2 or array.shape[-1] != array.shape[-2] or not array.size:
         return False
     seen = np.tri(array.shape[-1], dtype=bool)
@@ -243,7 +243,7 @@ def is_causal(array: Array) -> bool:
 
 
 def is_open(array: Array) -> bool:
-    """Say whether an array, as a mask, leaves something in each row of its last dimension."""
+    """Say whether an array, as a mask, lets through at least one element in each row."""
     if array.dtype.kind not in "bf" or not array.ndim or not array.size:
         return False
     highest = array.max(-1)
@@ -251,11 +251,11 @@ def is_open(array: Array) -> bool:
 
 
 def row_of(array: Array) -> str:
-    """Return the digest of an array's rows, its last dimension, where all are equal; else nothing."""
+    """Return the digest of a row of an array if all rows are equal; else an empty string."""
     if array.ndim < 2 or not array.size:
         return ""
     rows = array.reshape(-1, array.shape[-1])
-    # Bit by bit: 0 and -0 make different digests.
+    # Compare bits: 0 and -0 have different digests.
     if any(row.tobytes() != rows[0].tobytes() for row in rows[1:]):
         return ""
     return digest_of(TensorType(str(array.dtype), rows[0].shape), rows[0].tobytes())
@@ -268,14 +268,14 @@ def literal(array: Any, dtype: str) -> Literal:
 
 
 def computed(function: str, *arguments: Weight | Plain) -> Weight:
-    """Return what a function makes of some weights; the elements are those of the first of them.
+    """Return the result of a function as a weight, with the element type of its first weight.
 
-    What was joined and cut comes out as short as it can be: otherwise rules that do so in turn would make
-    ever longer descriptions of the same array.
+    Concatenations and parts are simplified. Otherwise rules that join and cut in turn would make ever longer
+    descriptions of the same array.
     """
     if function == "concat":
         axis, *parts = arguments
-        joined = _joined(axis, [part for one in parts for part in _parts(one, axis)])
+        joined = _joined(axis, [part for argument in parts for part in _parts(argument, axis)])
         return joined[0] if len(joined) == 1 else _made(function, (axis, *joined))
     if function == "part":
         return _cut(*cast(tuple[Weight, int, int, int], arguments))
@@ -283,40 +283,44 @@ def computed(function: str, *arguments: Weight | Plain) -> Weight:
 
 
 def _made(function: str, arguments: tuple[Weight | Plain, ...]) -> Computed:
-    given = [one.type.shape if isinstance(one, Stored | Literal | Computed) else one for one in arguments]
-    weights = [one for one in arguments if isinstance(one, Stored | Literal | Computed)]
+    weights = [argument for argument in arguments if isinstance(argument, Stored | Literal | Computed)]
+    given = [
+        argument.type.shape if isinstance(argument, Stored | Literal | Computed) else argument
+        for argument in arguments
+    ]
     shape = FUNCTIONS[function].shape(*given)
     return Computed(function, arguments, TensorType(weights[0].type.dtype, shape))
 
 
-def _parts(one: Weight | Plain, axis: Weight | Plain) -> tuple[Weight, ...]:
-    """Return what a weight was joined of along an axis."""
-    joined = isinstance(one, Computed) and one.function == "concat" and one.arguments[0] == axis
-    return cast(tuple[Weight, ...], one.arguments[1:] if joined and isinstance(one, Computed) else (one,))
+def _parts(weight: Weight | Plain, axis: Weight | Plain) -> tuple[Weight, ...]:
+    """Return the parts that a weight is a concatenation of along an axis: at least the weight."""
+    if isinstance(weight, Computed) and weight.function == "concat" and weight.arguments[0] == axis:
+        return cast(tuple[Weight, ...], weight.arguments[1:])
+    return (cast(Weight, weight),)
 
 
 def _joined(axis: Weight | Plain, parts: Sequence[Weight]) -> list[Weight]:
-    """Return what is joined along an axis, neighbouring parts of one weight as one part."""
+    """Return the parts of a concatenation, with adjacent parts of the same weight merged."""
     found: list[Weight] = []
-    for one in parts:
+    for part in parts:
         last = _cut_from(found[-1], axis) if found else None
-        this = _cut_from(one, axis)
+        this = _cut_from(part, axis)
         if last and this and last[0].digest == this[0].digest and last[2] == this[1]:
             found[-1] = _cut(last[0], cast(int, axis), last[1], this[2])
         else:
-            found.append(one)
+            found.append(part)
     return found
 
 
-def _cut_from(one: Weight, axis: Weight | Plain) -> tuple[Weight, int, int] | None:
-    """Return the weight that a part along an axis is of, where the part begins, and where it ends."""
-    if not isinstance(one, Computed) or one.function != "part" or one.arguments[1] != axis:
+def _cut_from(weight: Weight, axis: Weight | Plain) -> tuple[Weight, int, int] | None:
+    """Return the weight that `weight` is a part of along an axis, and the part's start and stop."""
+    if not isinstance(weight, Computed) or weight.function != "part" or weight.arguments[1] != axis:
         return None
-    return cast(tuple[Weight, int, int], (one.arguments[0], *one.arguments[2:]))
+    return cast(tuple[Weight, int, int], (weight.arguments[0], *weight.arguments[2:]))
 
 
 def _cut(whole: Weight, axis: int, start: int, stop: int) -> Weight:
-    """Return the part of a weight from one place along an axis to another."""
+    """Return the part of a weight from `start` to `stop` along an axis."""
     if (start, stop) == (0, whole.type.shape[axis]):
         return whole
     cut = _cut_from(whole, axis)
@@ -325,25 +329,25 @@ def _cut(whole: Weight, axis: int, start: int, stop: int) -> Weight:
     found: list[Weight] = []
     place = 0
     parts = _parts(whole, axis)
-    for one in parts if len(parts) > 1 else ():
-        size = one.type.shape[axis]
+    for part in parts if len(parts) > 1 else ():
+        size = part.type.shape[axis]
         first, last = max(start - place, 0), min(stop - place, size)
         if first < last:
-            found.append(_cut(one, axis, first, last))
+            found.append(_cut(part, axis, first, last))
         place += size
     return computed("concat", axis, *found) if found else _made("part", (whole, axis, start, stop))
 
 
 KEPT = 1 << 30
-"""Bytes of computed arrays that are kept for the next graph that has them."""
+"""Bytes of computed arrays that are cached for later graphs."""
 
 
 class Weights:
-    """The arrays of weights. Those that are computed are kept, the ones used last of them.
+    """The arrays of weights, with a cache of the most recently used computed ones.
 
     Args:
         stored: The arrays of the model's file, by name.
-        most: Bytes of computed arrays that are kept. One that is larger is computed each time.
+        most: Capacity of the cache in bytes. A larger array is computed each time.
     """
 
     def __init__(self, stored: Mapping[str, Array], most: int = KEPT) -> None:
@@ -363,15 +367,15 @@ class Weights:
             self._computed.move_to_end(weight.digest)
             return known
         arguments = [
-            self.array(one) if isinstance(one, Stored | Literal | Computed) else one
-            for one in weight.arguments
+            self.array(argument) if isinstance(argument, Stored | Literal | Computed) else argument
+            for argument in weight.arguments
         ]
         found = np.asarray(FUNCTIONS[weight.function].array(*arguments), weight.type.dtype, order="C")
         self._keep(weight.digest, found)
         return found
 
     def _keep(self, digest: str, array: Array) -> None:
-        """Keep a computed array, and let go of those that were not used for longest."""
+        """Cache a computed array and evict the least recently used ones."""
         self._computed[digest] = array
         self._bytes += array.nbytes
         while self._bytes > self._most:

@@ -1,11 +1,12 @@
 """Winograd's minimal filtering: a convolution of m results by fewer products, as three linear maps.
 
-Window and inputs are polynomials, which are multiplied by their values at some points and at infinity (Toom
-and Cook's method; Lavin and Gray, arXiv 1509.09308). A tile of m x m results takes t^2 products in place of
-m^2 r^2, where the window is r x r and t = m + r - 1.
+Window and inputs are taken for polynomials, which are multiplied by their values at some points and at
+infinity (the Toom-Cook method; Lavin and Gray, arXiv 1509.09308). A tile of m x m results takes t^2 products
+instead of m^2 r^2, where the window is r x r and t = m + r - 1.
 
-Rounding takes results further than a convolution's, and how far depends on the points (Barabasz et al., arXiv
-1803.10986): with m = 4 and r = 3 here 4 times as far, and 10 times with the usual points 0, 1, -1, 2 and -2.
+Rounding errors are larger than those of a direct convolution and depend on the points (Barabasz et al.,
+arXiv 1803.10986). With m = 4 and r = 3 they are 4 times as large with the points used here, and 10 times with
+the usual points 0, 1, -1, 2 and -2.
 """
 
 from functools import cache
@@ -19,16 +20,16 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 POINTS = {4: (0.0, 1.0, -1.0), 6: (0.0, 5 / 8, -5 / 8, 3 / 2, -3 / 2)}
-"""Points beside infinity, by the inputs of a tile in one dimension: m + r - 1."""
+"""Finite points, by the inputs of a tile in one dimension: m + r - 1."""
 
 
 class Maps(NamedTuple):
     """The maps of one dimension, for m results and a window of r; t = m + r - 1.
 
     Attributes:
-        inputs: Of t inputs to what is multiplied, shape (t, t).
-        window: Of the r weights to what is multiplied, shape (t, r).
-        results: Of t products to the results, shape (m, t).
+        inputs: Maps t inputs to the first factors, shape (t, t).
+        window: Maps the r weights to the second factors, shape (t, r).
+        results: Maps t products to the results, shape (m, t).
     """
 
     inputs: Array
@@ -57,12 +58,12 @@ def maps(results: int, window: int) -> Maps:
 
 
 def weights(array: Array, results: int, block: int) -> Array:
-    """Return a convolution's weights as those of the products: a convolution in groups, with windows of 1.
+    """Return a convolution's weights as those of the products: a grouped convolution with windows of 1.
 
     Args:
         array: Shape (filters, channels, r, r).
         results: Results of a tile in one dimension, m.
-        block: What filters and channels are filled up to multiples of, by zeros.
+        block: Filters and channels are padded with zeros to multiples of this.
 
     Returns:
         Shape (t * t * filters, channels, 1, 1): a group for each product of a tile.
@@ -83,8 +84,8 @@ def weights_shape(shape: Shape, results: int, block: int) -> Shape:
 
 def inputs(_: Array, results: int, window: int) -> Array:
     """Return the map of a tile's inputs, shape (t * t, t * t)."""
-    one = maps(results, window).inputs
-    return np.kron(one, one)
+    single = maps(results, window).inputs
+    return np.kron(single, single)
 
 
 def inputs_shape(_: Shape, results: int, window: int) -> Shape:
@@ -94,8 +95,8 @@ def inputs_shape(_: Shape, results: int, window: int) -> Shape:
 
 def outputs(_: Array, results: int, window: int) -> Array:
     """Return the map of a tile's products to its results, shape (m * m, t * t)."""
-    one = maps(results, window).results
-    return np.kron(one, one)
+    single = maps(results, window).results
+    return np.kron(single, single)
 
 
 def outputs_shape(_: Shape, results: int, window: int) -> Shape:
@@ -104,11 +105,11 @@ def outputs_shape(_: Shape, results: int, window: int) -> Shape:
 
 
 def tiles(_: Array, images: int, planes: int, down: int, along: int, results: int, window: int) -> Array:
-    """Return which pixel each input of each tile is.
+    """Return the pixel that each input of each tile reads.
 
     Args:
         images: Number of images.
-        planes: Planes of an image, each with `down` by `along` tiles and one pixel after the other.
+        planes: Planes of an image, each with `down` by `along` tiles, stored contiguously.
         down: Tiles in a column.
         along: Tiles in a row.
         results: Results of a tile in one dimension, m.

@@ -1,6 +1,6 @@
-"""From tensor graphs to ONNX models."""
+"""Conversion of tensor graphs to ONNX models."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Sequence
@@ -10,29 +10,30 @@ import onnx
 from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
-from irgym.envs.graph.ir.graph import Graph, Node, Opaque
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node, Opaque
 from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Weight, Weights
 
 IR_VERSION = 10
-"""Version of the format that is written: one that all runtimes of the last years read."""
+"""Version of ONNX's format to write; all runtimes of recent years read it."""
 
 BLOCKED = "com.microsoft.nchwc"
-"""Domain of the operators whose weights and results are in blocks of channels, as wide as vectors are."""
+"""Domain of the operators on blocks of channels, each as wide as a vector register."""
 
 OWN_DOMAINS = ("com.microsoft", BLOCKED)
 """Domains of ONNX Runtime's operators, all of version 1."""
 
 SMALL = 1024
-"""Greatest number of elements of a weight that always is part of the model, where shapes may depend on it."""
+"""Largest weight, in elements, that is always part of the model, since shapes may depend on it."""
 
 APART = "apart"
-"""Where models without their weights say that these are: a file that is not there."""
+"""The file that models without their weights refer to; it does not exist."""
 
 
 def used_weights(graph: Graph) -> list[str]:
-    """Return the names of the weights that the graph's nodes use, in order of their first use, each once."""
-    values = (value for one in graph.order for value in one.operands)
+    """Return the names of the weights that the graph uses, in order of their first use."""
+    values = (value for node in graph.order for value in node.operands)
     named = dict.fromkeys(value for value in (*values, *graph.outputs) if value in graph.weights)
     return list(named)
 
@@ -44,28 +45,28 @@ def model_of(graph: Graph, weights: Weights, *, whole: bool) -> ModelProto:
         graph: The graph.
         weights: The arrays.
         whole: Whether all arrays become part of the model. Otherwise only small ones do; the others are
-            declared as external data, and given to a session as `arrays_apart`.
+            declared as external data and are passed to a session as `arrays_apart`.
 
     Raises:
-        ScheduleError: The graph has a circle.
+        ScheduleError: The graph has a cycle.
     """
     initializers = [_initializer(name, graph, weights, whole) for name in used_weights(graph)]
     proto = helper.make_graph(
-        [_node(one) for one in graph.order],
+        [_node(node) for node in graph.order],
         "irgym",
         [_value(name, graph.types[name]) for name in graph.inputs],
         [_output(name, graph) for name in graph.outputs],
         initializers,
     )
     domains = {domain for domain, _ in graph.opsets}
-    used = {one.operator.rpartition(".")[0] for one in graph.order}
+    used = {node.operator.rpartition(".")[0] for node in graph.order}
     opsets = [*graph.opsets, *((domain, 1) for domain in OWN_DOMAINS if domain in used - domains)]
     imports = [helper.make_opsetid(domain, version) for domain, version in opsets]
     return helper.make_model(proto, opset_imports=imports, ir_version=IR_VERSION, producer_name="irgym")
 
 
 def _apart(weight: Weight) -> bool:
-    # ONNX Runtime cannot be given arrays of types that numpy lacks, such as bfloat16.
+    # ONNX Runtime takes no arrays of types that numpy lacks, such as bfloat16.
     return weight.type.size > SMALL and _numpy(weight.type).kind != "V"
 
 
@@ -96,11 +97,11 @@ def _output(name: str, graph: Graph) -> onnx.ValueInfoProto:
     return _value(name, kind) if kind else onnx.ValueInfoProto(name=name)
 
 
-def _node(one: Node) -> NodeProto:
-    domain, _, operator = one.operator.rpartition(".")
-    outputs = ["" if name.startswith(UNUSED) else name for name in one.outputs]
-    proto = NodeProto(op_type=operator, domain=domain, name=one.name, input=one.inputs, output=outputs)
-    for name, value in one.attributes:
+def _node(node: Node) -> NodeProto:
+    domain, _, operator = node.operator.rpartition(".")
+    outputs = ["" if name.startswith(UNUSED) else name for name in node.outputs]
+    proto = NodeProto(op_type=operator, domain=domain, name=node.name, input=node.inputs, output=outputs)
+    for name, value in node.attributes:
         if isinstance(value, Opaque):
             proto.attribute.append(AttributeProto.FromString(value.content))
         elif value == ():
@@ -111,6 +112,6 @@ def _node(one: Node) -> NodeProto:
 
 
 def arrays_apart(graph: Graph, weights: Weights) -> list[tuple[str, NDArray[Any]]]:
-    """Return the weights that are no part of a model that is not `whole`, with their arrays."""
+    """Return the weights that `model_of` leaves out unless the model is `whole`, with their arrays."""
     names: Sequence[str] = used_weights(graph)
     return [(name, weights.array(graph.weights[name])) for name in names if _apart(graph.weights[name])]

@@ -1,7 +1,8 @@
-"""Graphs as pictures: a box for each operator, an arrow for each value that one makes and another uses."""
+"""Drawings of graphs: a box for each operator, an arrow from each producer of a value to each user."""
 
 from irgym.core.drawing import Arrow, Box, Drawing
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Opaque
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node, Opaque
 from irgym.envs.graph.ir.types import TensorType
 
 KINDS = (
@@ -16,7 +17,7 @@ KINDS = (
     "other",
     "input or output",
 )
-"""What boxes are, in the order of the legend."""
+"""Kinds of boxes, in the order of the legend."""
 
 _OPERATORS = {
     "elementwise": (
@@ -48,26 +49,25 @@ _OPERATORS = {
 _KIND = {name: kind for kind, names in _OPERATORS.items() for name in names.split()}
 
 MICROSOFT, BLOCKED = "com.microsoft", "com.microsoft.nchwc"
-"""Domains of ONNX Runtime's own operators."""
+"""Domains of ONNX Runtime's operators."""
 
 LONGEST = 60
-"""Most characters of an attribute's value."""
+"""Limit of the characters of an attribute's value."""
 
 
 def drawing_of(graph: Graph) -> Drawing:
-    """Return the picture of a graph: inputs, operators and outputs; weights are named in the details.
+    """Return a drawing of a graph: inputs, operators and outputs, with the weights in the details.
 
-    Boxes of operators have the operators' names, those of inputs `input:NAME` and those of outputs
-    `output:PLACE`, as an output's name may change.
+    A box is named after its operator, `input:NAME` or `output:PLACE`, since an output's name may change.
     """
     boxes = [Box(f"input:{name}", "input", KINDS[-1], _value(graph, name)) for name in graph.inputs]
-    boxes += [Box(one.name, _label(one), _kind(one), _detail(graph, one)) for one in graph.order]
+    boxes += [Box(node.name, _label(node), _kind(node), _detail(graph, node)) for node in graph.order]
     arrows: list[Arrow] = []
-    for one in graph.order:
-        for value in dict.fromkeys(one.operands):
+    for node in graph.order:
+        for value in dict.fromkeys(node.operands):
             source = _source(graph, value)
             if source is not None:
-                arrows.append(Arrow(source, one.name, _value(graph, value)))
+                arrows.append(Arrow(source, node.name, _value(graph, value)))
     for place, value in enumerate(graph.outputs):
         source = _source(graph, value)
         boxes.append(Box(f"output:{place}", "output", KINDS[-1], _type(graph.types.get(value))))
@@ -83,22 +83,22 @@ def _source(graph: Graph, value: str) -> str | None:
     return f"input:{value}" if value in graph.inputs else None
 
 
-def _kind(one: Node) -> str:
-    return _KIND.get(one.operator.rpartition(".")[2], "other")
+def _kind(node: Node) -> str:
+    return _KIND.get(node.operator.rpartition(".")[2], "other")
 
 
-def _label(one: Node) -> str:
-    domain, _, name = one.operator.rpartition(".")
+def _label(node: Node) -> str:
+    domain, _, name = node.operator.rpartition(".")
     if domain == BLOCKED and not name.startswith("Reorder"):
         return f"blocked {name}"
-    return name if domain in ("", MICROSOFT, BLOCKED) else one.operator
+    return name if domain in ("", MICROSOFT, BLOCKED) else node.operator
 
 
-def _detail(graph: Graph, one: Node) -> str:
+def _detail(graph: Graph, node: Node) -> str:
     """Return an operator's name, its results, weights and attributes, a line each."""
-    lines = [one.operator, *(_value(graph, value) for value in one.results)]
-    lines += [f"of {_value(graph, value)}" for value in one.operands if value in graph.weights]
-    lines += [f"{name} = {_plain(value)}" for name, value in one.attributes]
+    lines = [node.operator, *(_value(graph, value) for value in node.results)]
+    lines += [f"of {_value(graph, value)}" for value in node.operands if value in graph.weights]
+    lines += [f"{name} = {_plain(value)}" for name, value in node.attributes]
     return "\n".join(lines)
 
 

@@ -1,9 +1,9 @@
-"""X-RLflow's observation: the graph, and beside it the whole graph after each candidate.
+"""X-RLflow's observation: the graph, and the whole graph after each candidate.
 
 From He et al., "X-RLflow: Graph Reinforcement Learning for Neural Network Subgraphs Transformation", MLSys
-2023: operators one-hot, the sizes of tensors at edges, an edge from each node to itself, and 0 for the whole.
-A candidate is told by nothing but its graph. It is for comparison: the observation `graph` shows the same
-choices in one graph.
+2023: operators one-hot, sizes of tensors at edges, self-loops, and 0 as the global feature. Nothing but its
+graph describes a candidate. This observation is for comparison; `graph` shows the same choices in a single
+graph.
 """
 
 from collections.abc import Sequence
@@ -14,27 +14,28 @@ from numpy.typing import NDArray
 
 from irgym.core.graph_observation import GraphObservation, graph_space
 from irgym.core.observation import ObservationView
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.observing.observations import KINDS
 from irgym.envs.graph.rewriting.transitions import applied
 from irgym.envs.graph.state import Candidates, GraphState
 
 SIZES = 4
-"""Dimensions of a tensor that an edge shows, the last ones; 0 where it has fewer."""
+"""Number of a tensor's last dimensions that an edge shows, padded with 0 in front."""
 
 LARGEST = 4096
-"""What sizes are divided by."""
+"""Divisor of sizes."""
 
 _PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class _Row(NamedTuple):
-    """What is seen of an operator in all graphs that have it.
+    """Features of an operator, the same in all graphs that contain it.
 
     Attributes:
         kind: Its place in `KINDS`.
-        operands: Pairs of an operand that is no weight and the place of its sizes in `_MetaGraph.sizes`.
+        operands: Pairs of an operand, weights excluded, and the place of its sizes in `_MetaGraph.sizes`.
     """
 
     kind: int
@@ -42,16 +43,16 @@ class _Row(NamedTuple):
 
 
 class _MetaGraph:
-    """Graphs side by side, with no edge between them.
+    """A disjoint union of graphs.
 
     Args:
-        graphs: They share the operators that the rewrites leave alone; each of these is looked at once.
+        graphs: The graphs. The features of operators that they share are computed once.
     """
 
     def __init__(self, graphs: Sequence[Graph]) -> None:
         self.kinds: list[int] = []
         self.links: list[tuple[int, int]] = []
-        self.tensors: list[int] = []  # of each link: the place of its tensor's sizes
+        self.tensors: list[int] = []  # for each link, the place of its tensor's sizes
         self.begins = [0]
         self.sizes: dict[tuple[float, ...], int] = {(0.0,) * SIZES: 0}
         self._rows: dict[int, _Row] = {}
@@ -64,21 +65,21 @@ class _MetaGraph:
         place = {name: number for number, name in enumerate(names, start=len(self.kinds))}
         self.kinds += [0] * len(graph.inputs)
         producers, rows = graph.producers, self._rows
-        for one in graph.nodes.values():
-            row = rows.get(id(one))  # the graphs hold the operators, so that no other gets its id
+        for node in graph.nodes.values():
+            row = rows.get(id(node))  # the graphs hold the nodes, so ids are unique
             if row is None:
-                row = rows[id(one)] = self._row(graph, one)
+                row = rows[id(node)] = self._row(graph, node)
             here = len(self.kinds)
             self.kinds.append(row.kind)
             for value, tensor in row.operands:
                 self.links.append((place[producers.get(value, value)], here))
                 self.tensors.append(tensor)
 
-    def _row(self, graph: Graph, one: Node) -> _Row:
-        operands = [value for value in one.inputs if value and value not in graph.weights]
+    def _row(self, graph: Graph, node: Node) -> _Row:
+        operands = [value for value in node.inputs if value and value not in graph.weights]
         seen = [(value, _sizes(graph.types.get(value))) for value in operands]
         return _Row(
-            _PLACES.get(one.operator, 1),
+            _PLACES.get(node.operator, 1),
             tuple((value, self.sizes.setdefault(sizes, len(self.sizes))) for value, sizes in seen),
         )
 
@@ -89,14 +90,14 @@ class _MetaGraph:
         return nodes
 
     def edges(self) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return operands, then an edge of zeros from each node to itself, shapes [E, SIZES] and [E, 2]."""
-        own = np.arange(len(self.kinds))
+        """Return edges of operands, then self-loops of zeros, shapes [E, SIZES] and [E, 2]."""
+        loops = np.arange(len(self.kinds))
         links = np.array(self.links, dtype=np.int64).reshape(-1, 2)
         tensors = np.array(self.tensors, dtype=np.int64)
         sizes = np.array(list(self.sizes), dtype=np.float32)
         return (
-            sizes[np.concatenate([tensors, np.zeros_like(own)])],
-            np.concatenate([links, np.stack([own, own], axis=1)]),
+            sizes[np.concatenate([tensors, np.zeros_like(loops)])],
+            np.concatenate([links, np.stack([loops, loops], axis=1)]),
         )
 
     def members(self) -> NDArray[np.int64]:
@@ -112,10 +113,10 @@ def _sizes(kind: TensorType | None) -> tuple[float, ...]:
 
 
 def meta_graph_of(task: Any, state: GraphState) -> GraphObservation:
-    """Return the graph and those after each candidate, of which a candidate is about its own.
+    """Return the graph and the graph after each candidate, whose nodes are the candidate's members.
 
-    The graphs are rewritten, but neither searched for sites nor kept: a policy takes one of them at most, so
-    the steps that the task remembers stay those that were taken.
+    The graphs are rewritten, but neither searched for sites nor cached: a policy takes at most one of them,
+    and the task's cache is for steps that are taken.
     """
     candidates: Candidates = task.candidates(state)
     after = [applied(task.finder, state, rule, sites)[0] for (rule, _), sites in candidates.items()]

@@ -1,4 +1,4 @@
-"""What policies see of a graph, and what Gymnasium shows."""
+"""Observations of graphs, for policies and Gymnasium."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,36 +14,37 @@ from irgym.core.observation import ObservationView, views_of
 from irgym.core.target import NUMBERS
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.graph.actions import RULES, SPACE
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
 from irgym.envs.graph.rewriting.traits import traits_of
 from irgym.envs.graph.state import Candidates, GraphState
 
 KINDS = ("input", "other", *sorted(OPERATORS))
-"""What a node of an observed graph is: an input of the model, an operator that is not known, or which one."""
+"""Kinds of nodes in an observed graph: an input of the model, an unknown operator, or a known one."""
 
 NODE = len(KINDS) + 4
-"""Numbers for each node: its kind one-hot, its result's rank and size, its weights' size, its users."""
+"""Features of a node: its kind one-hot, its result's rank and size, its weights' size, its users."""
 
 SIZES = 4
-"""Dimensions of a tensor that an edge shows, the last ones."""
+"""Number of a tensor's last dimensions that an edge shows."""
 
 EDGE = SIZES + 1
-"""Numbers for each edge: the tensor's sizes, and the place among the operands."""
+"""Features of an edge: the tensor's sizes, and its place among the operands."""
 
 STATE = NUMBERS + 2
-"""Numbers for the whole: the target's, the number of operators, and that of candidates; by logarithm."""
+"""Features of the whole: the target's, and the logarithms of the numbers of operators and candidates."""
 
 TRAITS = traits_of(RULES)
-"""What each rule is; see `traits_of`."""
+"""Features of each rule; see `traits_of`."""
 
 CANDIDATE = TRAITS.shape[1] + 2
-"""Numbers for each candidate: its rule's traits, the logarithm of how many sites it is about, and whether
-those are all that the rule has."""
+"""Features of a candidate: its rule's traits, the logarithm of its number of sites, and whether these are all
+sites of the rule."""
 
 KNOWN = 100_000
-"""Operators of which `Rows` remembers what is seen, at most."""
+"""Limit of the operators in the cache of `Rows`."""
 
 _PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
@@ -54,17 +55,17 @@ def _log(number: float) -> float:
 
 @dataclass(frozen=True)
 class _Row:
-    """What is seen of an operator, whatever uses its result.
+    """Features of an operator that do not depend on the users of its result.
 
     Attributes:
-        one: The operator.
+        node: The operator.
         kind: Its place in `KINDS`.
         numbers: Its result's rank and size, its weights' size; float32 as bytes, which are quick to join.
-        operands: Those that are no weights.
-        edges: What is seen of each of these, one after the other; float32 as bytes.
+        operands: Its operands, weights excluded.
+        edges: Features of the edges of these operands; float32 as bytes.
     """
 
-    one: Node
+    node: Node
     kind: int
     numbers: bytes
     operands: tuple[str, ...]
@@ -72,37 +73,37 @@ class _Row:
 
 
 class Rows:
-    """What is seen of operators; those of graphs that have much in common are looked at once.
+    """Operator features, cached across similar graphs.
 
-    A node whose operands become weights is another node in the graph after that.
+    The cache is keyed by node: a rewrite that turns an operand into a weight replaces the node.
     """
 
     def __init__(self) -> None:
-        """Know none yet."""
+        """Start with an empty cache."""
         self._known: dict[int, _Row] = {}
 
     def of(self, graph: Graph) -> list[_Row]:
-        """Return what is seen of a graph's operators, in their order."""
+        """Return the features of a graph's operators, in their order."""
         if len(self._known) > KNOWN:
             self._known.clear()
         known, found = self._known, list[_Row]()
-        for one in graph.nodes.values():
-            row = known.get(id(one))
+        for node in graph.nodes.values():
+            row = known.get(id(node))
             if row is None:
-                row = known[id(one)] = _row(graph, one)  # the row has the node, so that no other gets its id
+                row = known[id(node)] = _row(graph, node)  # the row holds the node, so ids are unique
             found.append(row)
         return found
 
 
-def _row(graph: Graph, one: Node) -> _Row:
-    kind, weights = graph.types.get(one.name), graph.weights
-    held = sum(graph.types[value].size for value in one.inputs if value in weights)
+def _row(graph: Graph, node: Node) -> _Row:
+    kind, weights = graph.types.get(node.name), graph.weights
+    held = sum(graph.types[value].size for value in node.inputs if value in weights)
     numbers = (len(kind.shape) / 8 if kind else 0.0, _log(kind.size) if kind else 0.0, _log(held))
-    operands = [(place, value) for place, value in enumerate(one.inputs) if value and value not in weights]
+    operands = [(place, value) for place, value in enumerate(node.inputs) if value and value not in weights]
     edges = [(*_last_sizes(graph.types.get(value)), _log(place)) for place, value in operands]
     return _Row(
-        one,
-        _PLACES.get(one.operator, 1),
+        node,
+        _PLACES.get(node.operator, 1),
         np.array(numbers, dtype=np.float32).tobytes(),
         tuple([value for _, value in operands]),
         np.array(edges, dtype=np.float32).tobytes(),
@@ -119,14 +120,14 @@ def _last_sizes(kind: TensorType | None) -> list[float]:
 
 
 def _nodes(graph: Graph, rows: Sequence[_Row]) -> NDArray[np.float32]:
-    """Return what is seen of inputs and operators, shape [N, NODE]."""
+    """Return the features of inputs and operators, shape [N, NODE]."""
     first, users = len(graph.inputs), graph.users
     nodes = np.zeros((first + len(rows), NODE), dtype=np.float32)
     nodes[:first, 0] = 1
     if rows:
         nodes[np.arange(first, len(nodes)), [row.kind for row in rows]] = 1
         nodes[first:, -4:-1] = _joined([row.numbers for row in rows], 3)
-        counts = np.array([len(users.get(row.one.name, ())) for row in rows], dtype=np.float32)
+        counts = np.array([len(users.get(row.node.name, ())) for row in rows], dtype=np.float32)
         nodes[first:, -1] = np.log2(1 + counts) / 16
     return nodes
 
@@ -134,11 +135,11 @@ def _nodes(graph: Graph, rows: Sequence[_Row]) -> NDArray[np.float32]:
 def _edges(
     graph: Graph, rows: Sequence[_Row], place: Mapping[str, int]
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return what is seen of operands that are no weights, and between which nodes they are.
+    """Return the features of operands, weights excluded, and the nodes that they connect.
 
     Args:
         graph: The graph.
-        rows: What is seen of its operators.
+        rows: Features of its operators.
         place: The rows of inputs and operators, by name.
 
     Returns:
@@ -152,11 +153,11 @@ def _edges(
 
 
 def _pairs(counts: Sequence[int], others: Sequence[int]) -> NDArray[np.int64]:
-    """Return pairs of a place and what belongs to it, shape [len(others), 2].
+    """Return pairs of a place and a number that belongs to it, shape [len(others), 2].
 
     Args:
-        counts: How many belong to each place.
-        others: What belongs to the first place, then what to the second, and so on.
+        counts: The count of numbers that belong to each place.
+        others: The numbers of the first place, then of the second, and so on.
     """
     pairs = np.empty((len(others), 2), dtype=np.int64)
     pairs[:, 0] = np.repeat(np.arange(len(counts)), counts)
@@ -170,26 +171,28 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
 
 
 def _candidates(candidates: Candidates) -> NDArray[np.float32]:
-    """Return what is seen of candidates, shape [C, CANDIDATE]."""
+    """Return the features of candidates, shape [C, CANDIDATE]."""
     rows = np.zeros((len(candidates), CANDIDATE), dtype=np.float32)
     if candidates:
         rules = [rule for rule, _ in candidates]
         last = {rule: place for place, rule in enumerate(rules)}
         rows[:, :-2] = TRAITS[rules]
         rows[:, -2] = np.log2([len(sites) for sites in candidates.values()]) / 4
-        rows[list(last.values()), -1] = 1  # a rule's last candidate is about all of its sites
+        rows[list(last.values()), -1] = 1  # a rule's last candidate covers all of its sites
     return rows
 
 
 def graph_of(task: Any, state: GraphState) -> GraphObservation:
-    """Return the graph: inputs, then operators; a candidate is about the operators that its rule matches."""
+    """Return the graph: inputs, then operators; the members of a candidate are the operators of its match."""
     graph = state.graph
     candidates: Candidates = task.candidates(state)
     rows: list[_Row] = task.rows.of(graph)
     place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
     edges, links = _edges(graph, rows, place)
     about = [
-        sites[0].members if len(sites) == 1 else [*dict.fromkeys([n for one in sites for n in one.members])]
+        sites[0].members
+        if len(sites) == 1
+        else [*dict.fromkeys([name for site in sites for name in site.members])]
         for sites in candidates.values()
     ]
     members = _pairs([len(names) for names in about], [place[name] for names in about for name in names])
@@ -204,11 +207,11 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
 
 
 def counts_of(task: Any, state: GraphState) -> CandidateObservation:
-    """Return how many operators of each kind there are, by logarithm, and what each candidate's rule is."""
+    """Return the logarithmic count of operators of each kind, and the features of candidates."""
     counts = np.zeros(len(KINDS), dtype=np.float32)
     counts[0] = len(state.graph.inputs)
-    for one in state.graph.nodes.values():
-        counts[_PLACES.get(one.operator, 1)] += 1
+    for node in state.graph.nodes.values():
+        counts[_PLACES.get(node.operator, 1)] += 1
     candidates: Candidates = task.candidates(state)
     whole = np.concatenate([np.log1p(counts), _whole(task, state, len(candidates))])
     return CandidateObservation(whole, _candidates(candidates))

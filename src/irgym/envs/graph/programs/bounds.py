@@ -1,6 +1,6 @@
-"""Bounds on what a model of a file may expand to, checked before anything is done with it."""
+"""Bounds on the size of a file's model, checked before any other step."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterable
@@ -12,32 +12,34 @@ from onnx import NodeProto, TensorProto, helper
 from irgym.base.errors import ProgramError
 
 NODES = 50_000
-"""Most operators that a model may have, once its functions are written out: reading them takes 15 s."""
+"""Limit of a model's operators after inlining its functions; reading that many takes 15 s."""
 
 DEPTH = 100
-"""Most functions that may call each other in a row."""
+"""Limit of the depth of nested function calls."""
 
 RANK = 64
-"""Most dimensions of a tensor: numpy has no more."""
+"""Limit of the dimensions of a tensor, as in numpy."""
 
 INPUTS = 4 << 30
-"""Most bytes that a model's inputs may have together."""
+"""Limit of the bytes of all inputs of a model."""
 
 Key = tuple[str, str, str]
-"""What a function is called by: domain, name, overload."""
+"""Identity of a function: domain, name, overload."""
 
 
 def check_expansion(model: onnx.ModelProto, name: str) -> None:
-    """Make sure that a model does not grow beyond measure when its functions are written out.
+    """Refuse a model that grows too large when its functions are inlined.
 
     Args:
         model: The model.
-        name: What messages call it.
+        name: The model's name in messages.
 
     Raises:
-        ProgramError: It has more than `NODES` operators then, or a function calls itself.
+        ProgramError: It would have more than `NODES` operators, or a function calls itself.
     """
-    functions = {(one.domain, one.name, one.overload): one for one in model.functions}
+    functions = {
+        (function.domain, function.name, function.overload): function for function in model.functions
+    }
     counts: dict[Key, int] = {}
 
     def count(nodes: Iterable[NodeProto], calling: tuple[Key, ...]) -> int:
@@ -65,20 +67,20 @@ def check_expansion(model: onnx.ModelProto, name: str) -> None:
     if total > NODES:
         shown = f"{total:,}" if total < 10**12 else "more than 10**12"
         raise ProgramError(
-            f"{name} has {shown} operators with its functions written out, and at most {NODES:,} are "
-            "handled: choose a smaller model or split it"
+            f"{name} has {shown} operators after inlining its functions, and at most {NODES:,} are "
+            "supported: choose a smaller model or split it"
         )
 
 
 def check_inputs(model: onnx.ModelProto, name: str) -> None:
-    """Make sure that a model's inputs, whose sizes are fixed, can be made.
+    """Refuse a model with inputs, of fixed shapes, that are too large.
 
     Args:
         model: The model.
-        name: What messages call it.
+        name: The model's name in messages.
 
     Raises:
-        ProgramError: They are too large, or have too many dimensions.
+        ProgramError: The inputs are too large, or have too many dimensions.
     """
     total = 0
     for value in model.graph.input:
@@ -87,28 +89,28 @@ def check_inputs(model: onnx.ModelProto, name: str) -> None:
         if len(sizes) > RANK:
             raise ProgramError(
                 f"{name}: the input {value.name} has {len(sizes)} dimensions, and at most {RANK} are "
-                "handled: export the model with fewer"
+                "supported: export the model with fewer"
             )
         total += prod(sizes) * _width(tensor.elem_type)
     if total > INPUTS:
         raise ProgramError(
-            f"{name} takes inputs of {_shown(total)}, and at most {_shown(INPUTS)} are handled: choose "
+            f"{name} takes inputs of {_shown(total)}, and at most {_shown(INPUTS)} are supported: choose "
             "smaller sizes"
         )
 
 
 def check_dims(tensor: TensorProto, name: str) -> None:
-    """Make sure that a weight has sizes that a weight can have.
+    """Refuse a weight with an impossible shape.
 
     Raises:
-        ProgramError: One is negative, or there are too many.
+        ProgramError: A size is negative, or there are too many dimensions.
     """
     if min(tensor.dims, default=0) < 0 or len(tensor.dims) > RANK:
-        raise ProgramError(f"{name}: the weight {tensor.name} has sizes that no tensor has: export it again")
+        raise ProgramError(f"{name}: the weight {tensor.name} has an impossible shape: export it again")
 
 
 def _width(kind: int) -> int:
-    """Return the bytes of an element of a type of ONNX, 1 where it has no fixed number."""
+    """Return the bytes of an element of an ONNX type; 1 if they are not fixed."""
     if kind in (TensorProto.UNDEFINED, TensorProto.STRING) or kind not in _KINDS:
         return 1
     return helper.tensor_dtype_to_np_dtype(kind).itemsize

@@ -1,10 +1,10 @@
 """Data sets of models, each with a fixed split into training and test programs.
 
-How `models`, the default, is split: no architecture is in both, nor are those that differ in little.
+The split of `models`, the default: no architecture, nor a close relative of one, is in both parts.
 
 - Training: four ResNets, MobileNetV3, EfficientNet, SqueezeNet, ShuffleNet, ConvNeXt; GPT-2, Llama, T5's
-  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM; and 104 that are drawn at
-  random, of blocks that published networks have.
+  encoder, DeBERTa, Whisper's encoder, CLIP's towers, torch.nn's Transformer; LSTM; and 104 networks that
+  are drawn at random from blocks of published networks.
 - Test: Inception v3, DenseNet, U-Net; BERT, DistilBERT, ViT, DALL-E's decoder, Emformer; GRU, NASRNN.
 """
 
@@ -14,7 +14,7 @@ from irgym.core.environment import Dataset, dataset_of
 from irgym.envs.graph.programs.uris import parse_program
 
 DEFAULT = "models"
-"""The data set to train on and to compare with."""
+"""The default data set for training and comparisons."""
 
 X_RLFLOW = (
     "inception_v3",
@@ -26,11 +26,11 @@ X_RLFLOW = (
     "emformer",
     "vit_b_16",
 )
-"""X-RLflow's networks; the Emformer is its Transformer-Transducer in the form that torchaudio ships."""
+"""X-RLflow's networks; the Emformer is torchaudio's version of its Transformer-Transducer."""
 
 
 def _uris(*programs: str) -> tuple[str, ...]:
-    """Return the canonical URIs of programs that are written without their scheme."""
+    """Return the canonical URIs of programs given without their scheme."""
     return tuple(parse_program(f"graph://{program}").uri for program in programs)
 
 
@@ -62,7 +62,7 @@ _DRAWN = (
     *_each(("drawn_transformer",), *(f"seed={seed}&sequence={(32, 64)[seed % 2]}" for seed in range(20))),
     *_each(("drawn_rnn",), *(f"seed={seed}&hidden={(256, 512)[seed % 2]}" for seed in range(24))),
 )
-"""Networks drawn at random, so that training does not end with a dozen architectures learnt by heart."""
+"""Networks drawn at random, so that training does not merely memorise a dozen architectures."""
 
 _TEST = (
     *_each(("inception_v3", "densenet121", "unet"), ""),

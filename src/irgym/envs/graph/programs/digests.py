@@ -1,4 +1,4 @@
-"""The files that a model consists of, and what stands for their contents. Runs in a child process."""
+"""Digests of the files that a model consists of. Runs in a child process."""
 
 from pathlib import Path
 from typing import NamedTuple
@@ -12,8 +12,8 @@ class Files(NamedTuple):
     """The files of a model.
 
     Attributes:
-        own: Digest of the model's own file.
-        beside: Digests of those that hold its weights, by path.
+        own: Digest of the model's main file.
+        beside: Digests of the files with its weights, by path.
         size: Bytes of all of them.
     """
 
@@ -23,10 +23,10 @@ class Files(NamedTuple):
 
 
 def files(path: Path) -> Files:
-    """Return what stands for the files of a model.
+    """Return the digests of a model's files.
 
     Raises:
-        ProgramError: It is no model, or its weights are where they may not be.
+        ProgramError: The file is no model, or refers to weights outside its folder.
         StorageError: A file cannot be read.
     """
     beside = read(path)[1]

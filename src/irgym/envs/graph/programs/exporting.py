@@ -1,6 +1,6 @@
-"""From torch modules to ONNX, by torch's own exporter; imports torch."""
+"""Export of torch modules to ONNX by torch's exporter. Imports torch."""
 
-# torch leaves parts of its own types open.
+# The types of torch are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
 import warnings
@@ -20,9 +20,9 @@ from irgym.envs.graph.programs.weights import INSIDE, too_large
 from irgym.measure.callables.torch_modules import without_caches
 
 SEED = 20210
-"""What weights are drawn from."""
+"""Seed of the weights."""
 
-# Operators whose results are random; an exported module that is in evaluation mode has none.
+# Operators with random results; modules in evaluation mode have none.
 _RANDOM = {
     "Bernoulli",
     "Multinomial",
@@ -32,7 +32,7 @@ _RANDOM = {
     "RandomUniformLike",
 }
 
-# What exporting raises; anything else is an error in the module's own code.
+# Exceptions of the exporter; any other is an error in the module's code.
 _REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError)
 
 
@@ -52,7 +52,7 @@ def build(uri: str) -> Model:
 
 
 def export(uri: str) -> bytes:
-    """Return the model of a URI as a file of ONNX.
+    """Return the model of a URI as the content of an ONNX file.
 
     Raises:
         ProgramError: The URI is malformed, or the model cannot be exported.
@@ -61,7 +61,7 @@ def export(uri: str) -> bytes:
 
 
 def exported(model: Model, uri: str) -> bytes:
-    """Return a model as a file of ONNX, the ranges of its inputs in its metadata.
+    """Return a model as the content of an ONNX file, with the ranges of its inputs in the metadata.
 
     Raises:
         ProgramError: It cannot be exported.
@@ -74,21 +74,21 @@ def exported(model: Model, uri: str) -> bytes:
 def to_onnx(
     module: nn.Module, inputs: Sequence[Any], name: str, names: Sequence[str] | None = None
 ) -> onnx.ModelProto:
-    """Export a module with all its weights, shapes fixed, as `torch.onnx.export` does it by default.
+    """Export a module with all its weights and with fixed shapes, by the defaults of `torch.onnx.export`.
 
     Args:
-        module: In evaluation mode.
-        inputs: Tensors as it takes them; only shapes and types of elements matter.
-        name: What messages call it.
-        names: What the inputs are called; None: as the module calls them.
+        module: A module in evaluation mode.
+        inputs: Tensors to call it with; only their shapes and element types matter.
+        name: The module's name in messages.
+        names: Names of the inputs; by default those of the module.
 
     Raises:
-        ProgramError: torch cannot export it, or it has too many weights, draws random numbers, or changes
-            its buffers or inputs.
+        ProgramError: torch cannot export the module, or it has too many weights, draws random numbers, or
+            changes its buffers or inputs.
     """
     refuse_other_than_tensors(inputs, name)
     with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
-        warnings.simplefilter("ignore")  # torch and its exporter warn of their own deprecated calls
+        warnings.simplefilter("ignore")  # torch and its exporter warn about their deprecated calls
         try:
             program = torch.onnx.export(
                 module, tuple(inputs), dynamo=True, verbose=False, input_names=list(names) if names else None
@@ -115,10 +115,10 @@ def to_onnx(
 
 
 def refuse_other_than_tensors(inputs: Sequence[Any], name: str) -> None:
-    """Refuse inputs of which some are no tensors.
+    """Refuse inputs that are no tensors.
 
     Raises:
-        ProgramError: There are some.
+        ProgramError: An input is no tensor.
     """
     if any(not isinstance(value, Tensor) for value in inputs):
         raise ProgramError(
@@ -127,7 +127,7 @@ def refuse_other_than_tensors(inputs: Sequence[Any], name: str) -> None:
 
 
 def _strip(model: onnx.ModelProto) -> None:
-    """Remove what the exporter notes on nodes and values: where in whose files they came from."""
+    """Remove the exporter's notes about source files from nodes and values."""
     graph = model.graph
     for part in (graph, *graph.node, *graph.value_info, *graph.input, *graph.output, *graph.initializer):
         del part.metadata_props[:]
@@ -135,7 +135,7 @@ def _strip(model: onnx.ModelProto) -> None:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the first line of what was wrong, rather than of what the exporter was doing then."""
+    """Return the first line about the cause of an error, rather than about the step that failed."""
     for cause in _causes(error):
         for line in str(cause).splitlines():
             if line.strip() and not line.startswith("Failed to"):
@@ -144,7 +144,7 @@ def _reason(error: BaseException) -> str:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield what an error came of, the innermost first, and then the error."""
+    """Yield the causes of an error, the innermost first, and then the error."""
     if error.__cause__ is not None:
         yield from _causes(error.__cause__)
     yield error

@@ -1,6 +1,6 @@
-"""Where the weights of a model may be that are outside its own file."""
+"""Places of a model's external weights, which must lie in its folder."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from pathlib import Path
@@ -14,17 +14,17 @@ from irgym.core.uri import is_file
 from irgym.envs.graph.programs.bounds import check_dims
 
 LARGEST = (1 << 63) - 1
-"""Greatest place in a file."""
+"""Largest offset in a file."""
 
 
 class Place(NamedTuple):
-    """Where a weight is.
+    """The place of an external weight.
 
     Attributes:
-        location: The file as the model names it.
-        file: That file.
+        location: The file's name in the model.
+        file: The file.
         offset: Where the weight begins, in bytes.
-        length: Its bytes; None where the model does not say.
+        length: Length in bytes; None if the model does not say.
     """
 
     location: str
@@ -34,15 +34,15 @@ class Place(NamedTuple):
 
 
 def place_of(tensor: TensorProto, folder: Path, name: str) -> Place:
-    """Return where a weight is, which must be a regular file within the model's folder.
+    """Return the place of a weight, in a regular file within the model's folder.
 
     Args:
         tensor: The weight.
-        folder: The folder, without links.
-        name: What messages call the model.
+        folder: The folder, with links resolved.
+        name: The model's name in messages.
 
     Raises:
-        ProgramError: It is elsewhere or nowhere.
+        ProgramError: The file is missing or outside the folder, or the place is impossible.
     """
     check_dims(tensor, name)
     try:
@@ -57,10 +57,10 @@ def place_of(tensor: TensorProto, folder: Path, name: str) -> Place:
         file = folder / " "  # a name that no file has: too long, with a NUL, or a link to itself
     if not file.is_relative_to(folder):
         raise ProgramError(
-            f"{name} has weights in {shown}, outside its folder: save it anew with them inside"
+            f"{name} has weights in {shown}, outside its folder: save it again with them inside"
         )
     if not is_file(file):
-        raise ProgramError(f"{name} has weights in {shown}, which is not there: put it beside the model")
+        raise ProgramError(f"{name} has weights in {shown}, which does not exist: put it beside the model")
     if max(info.offset or 0, info.length or 0) > LARGEST:
         raise ProgramError(f"{name} has weights beyond the end of {shown}: save it again")
     return Place(info.location, file, info.offset or 0, info.length)

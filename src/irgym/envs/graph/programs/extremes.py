@@ -1,7 +1,7 @@
-"""Unusual inputs of a model: large, small and equal numbers, zeros, masked rows, negative indices, NaN.
+"""Extreme inputs of a model: large, small and equal numbers, zeros, masked rows, negative indices, NaN.
 
-Ordinary draws stay within 3 to 5 in size, hold no two equal numbers, and leave something open in each row of
-a mask. A softmax that forgets to subtract the maximum is right on all of them.
+Ordinary inputs stay below 5 in magnitude, contain no equal numbers, and mask no row entirely. A softmax that
+forgets to subtract the maximum would pass on all of them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +17,13 @@ Array = NDArray[Any]
 Random = np.random.Generator
 
 INFINITIES = (np.inf, -np.inf, 1e30, 1e-30)
-"""Floats that overflowed, or whose squares do."""
+"""Infinities, and floats whose squares overflow or underflow."""
 
 NO_NUMBERS = (np.nan, -0.0, 0.0)
-"""Floats that compare unlike others: NaN with nothing, the two zeros as equals."""
+"""Floats with special comparisons: NaN equals nothing, and the two zeros are equal."""
 
 SHARE = 8
-"""One in so many floats is special where special ones are drawn."""
+"""One in this many floats is special, in styles with special floats."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Style:
     """A way to draw inputs.
 
     Attributes:
-        name: What the inputs are, as messages say it.
-        floats: Makes floats of ordinary ones, given those that the model compares with; None: they stay.
-        wholes: Makes whole numbers of ordinary ones, given the values at the ends of their range.
-        masks: Makes masks, which hold 0 and 1, of ordinary ones.
+        name: A description of the inputs, for messages.
+        floats: Changes ordinary floats, given the model's thresholds; None leaves them unchanged.
+        wholes: Changes ordinary integers, given the values at the ends of their range.
+        masks: Changes ordinary masks of 0 and 1.
         large: Whether floats are large enough for a model to overflow or to saturate.
         special: Whether infinities or NaN are among the floats.
     """
@@ -46,18 +46,18 @@ class Style:
     large: bool = False
     special: bool = False
 
-    def concerns(self, one: Input, ranges: Mapping[str, tuple[int, int]]) -> bool:
-        """Say whether an input differs from an ordinary one."""
-        return self._changes(one, ranges) is not None
+    def concerns(self, given: Input, ranges: Mapping[str, tuple[int, int]]) -> bool:
+        """Say whether this style changes an input."""
+        return self._changes(given, ranges) is not None
 
-    def _changes(self, one: Input, ranges: Mapping[str, tuple[int, int]]) -> object:
-        if one.dtype == np.bool_ or ranges.get(one.name) == MASK:
+    def _changes(self, given: Input, ranges: Mapping[str, tuple[int, int]]) -> object:
+        if given.dtype == np.bool_ or ranges.get(given.name) == MASK:
             return self.masks
-        return self.wholes if one.name in ranges else self.floats
+        return self.wholes if given.name in ranges else self.floats
 
     def drawn(
         self,
-        one: Input,
+        given: Input,
         ordinary: Array,
         ranges: Mapping[str, tuple[int, int]],
         wrapping: bool,
@@ -67,19 +67,19 @@ class Style:
         """Return an input of this style.
 
         Args:
-            one: The input.
-            ordinary: Ordinary values of it.
-            ranges: Least value, and the one after the greatest, of each input of whole numbers.
-            wrapping: Whether it is an index of which negative values count from the end.
-            compared: Numbers that the model compares with.
-            random: What the values depend on.
+            given: The input.
+            ordinary: Its ordinary values.
+            ranges: The half-open range of each integer input.
+            wrapping: Whether it is an index that may be negative, counting from the end.
+            compared: The model's thresholds.
+            random: Generator of the values.
         """
-        changes = self._changes(one, ranges)
+        changes = self._changes(given, ranges)
         if changes is None:
             return ordinary
         if changes is self.wholes:
             assert self.wholes is not None
-            low, high = ranges[one.name]
+            low, high = ranges[given.name]
             known = [int(value) for value in compared if low <= value < high]
             ends = (low, high - 1, *((-1, -high) if wrapping else ()), *known)
             made = self.wholes(ordinary, ends, random)
@@ -90,20 +90,20 @@ class Style:
             assert self.floats is not None
             with np.errstate(over="ignore"):
                 made = self.floats(ordinary, compared, random)
-        return np.asarray(made).astype(one.dtype)
+        return np.asarray(made).astype(given.dtype)
 
 
 def _times(factor: float) -> Callable[[Array, Sequence[float], Random], Array]:
-    # A number of half precision has little room: its square overflows from 256 on.
+    # The range of half precision is small: squares overflow from 256 on.
     return lambda values, compared, random: (
         values * (min(factor, 10.0) if values.dtype == np.float16 else factor)
     )
 
 
 def _tied(values: Array, compared: Sequence[float], random: Random) -> Array:
-    """Replace half of the numbers by multiples of 1/2, so that equal ones, halves and zeros are common.
+    """Replace half of the numbers by multiples of 0.5, so that equal numbers, halves and zeros are common.
 
-    A quarter become numbers that the model compares with.
+    A quarter of the numbers become thresholds of the model.
     """
     kinds = random.integers(0, 4, values.shape)
     found = np.where(kinds < 2, random.integers(-4, 5, values.shape) / 2.0, np.clip(values, -1.9, 1.9))
@@ -111,7 +111,7 @@ def _tied(values: Array, compared: Sequence[float], random: Random) -> Array:
 
 
 def _with(special: Sequence[float]) -> Callable[[Array, Sequence[float], Random], Array]:
-    """Put special numbers in the place of some, and of at least one."""
+    """Return a function that replaces some numbers, at least one, by special ones."""
 
     def made(values: Array, compared: Sequence[float], random: Random) -> Array:
         found = values.copy()
@@ -124,13 +124,13 @@ def _with(special: Sequence[float]) -> Callable[[Array, Sequence[float], Random]
 
 
 def _rows(values: Array) -> tuple[int, int]:
-    """Return the shape of values as rows: how many there are, and how long they are."""
+    """Return the number of rows in an array, and their length."""
     length = values.shape[-1] if values.ndim else 1
     return values.size // max(length, 1), length
 
 
 def _closed(values: Array, random: Random) -> Array:
-    """Close one whole row, and let the others begin with anything."""
+    """Mask a random row entirely, and the others at random."""
     rows = random.integers(0, 2, _rows(values))
     if rows.size:
         rows[int(random.integers(len(rows)))] = 0
@@ -138,7 +138,7 @@ def _closed(values: Array, random: Random) -> Array:
 
 
 def _narrow(values: Array, random: Random) -> Array:
-    """Leave one place of each row open."""
+    """Mask all but one element of each row."""
     rows = np.zeros(_rows(values))
     if rows.size:
         rows[np.arange(len(rows)), random.integers(0, rows.shape[1], len(rows))] = 1
@@ -150,12 +150,12 @@ def _opened(values: Array, random: Random) -> Array:
 
 
 def _ends(values: Array, ends: Sequence[int], random: Random) -> Array:
-    """Replace half of the numbers by those at the ends of their range."""
+    """Replace half of the numbers by the ends of their range."""
     return np.where(random.integers(0, 2, values.shape) == 1, random.choice(ends, values.shape), values)
 
 
 def _repeated(values: Array, ends: Sequence[int], random: Random) -> Array:
-    """Keep two of the numbers, so that most are there several times."""
+    """Draw all numbers from two of them, so that most occur several times."""
     return random.choice(random.choice(values.reshape(-1), 2), values.shape) if values.size else values
 
 
@@ -169,7 +169,7 @@ STYLES = (
     Style("inputs with infinities", _with(INFINITIES), special=True),
     Style("inputs with NaN", _with(NO_NUMBERS), special=True),
 )
-"""The styles in which inputs are drawn besides the ordinary one."""
+"""The styles of extreme inputs."""
 
 
 def extremes(
@@ -180,31 +180,31 @@ def extremes(
     seed: int,
     compared: Sequence[float] = (),
 ) -> list[tuple[Style, dict[str, Array]]]:
-    """Return inputs in each style that changes one of them; the same seed gives the same.
+    """Return inputs in each style that changes any of them, deterministic in the seed.
 
     Args:
         inputs: The inputs of a model.
         ordinary: Ordinary values of each.
-        ranges: Least value, and the one after the greatest, of each input of whole numbers.
-        wrapping: Indices of which negative values count from the end.
-        seed: What the values depend on.
-        compared: Numbers that the model compares with.
+        ranges: The half-open range of each integer input.
+        wrapping: Indices that may be negative, counting from the end.
+        seed: The seed.
+        compared: The model's thresholds.
     """
     return [
         (
             style,
             {
-                one.name: style.drawn(
-                    one,
-                    ordinary[one.name],
+                given.name: style.drawn(
+                    given,
+                    ordinary[given.name],
                     ranges,
-                    one.name in wrapping,
+                    given.name in wrapping,
                     compared,
                     np.random.default_rng((seed, number, place)),
                 )
-                for place, one in enumerate(inputs)
+                for place, given in enumerate(inputs)
             },
         )
         for number, style in enumerate(STYLES)
-        if any(style.concerns(one, ranges) for one in inputs)
+        if any(style.concerns(given, ranges) for given in inputs)
     ]

@@ -1,4 +1,4 @@
-"""The families of models: what URIs may name, and the sizes that may be chosen."""
+"""The families of models that URIs may name, with their options."""
 
 from irgym.core.uri import Family, Option
 
@@ -10,17 +10,17 @@ def _size(name: str, default: int, high: int = 1 << 14, low: int = 1, multiple: 
 
 
 def _images(size: int, low: int = 32, multiple: int = 1) -> tuple[Option, ...]:
-    """Return the options of what takes images with three channels, `size` pixels high and wide."""
+    """Return the options of models of images with three channels, `size` pixels high and wide."""
     return _BATCH, _size("size", size, 1 << 11, low, multiple)
 
 
 def _attention(layers: int, hidden: int, heads: int) -> tuple[Option, ...]:
-    """Return depth, width and heads of a transformer."""
+    """Return the options for depth, width and heads of a transformer."""
     return _size("layers", layers, 64), _size("hidden", hidden), _size("heads", heads, 256)
 
 
 def _text(sequence: int, vocabulary: int = 4096, low: int = 2) -> tuple[Option, ...]:
-    """Return the options of what takes tokens."""
+    """Return the options of models of tokens."""
     return _BATCH, _size("sequence", sequence, 1 << 13, low), _size("vocabulary", vocabulary, 1 << 18, 4)
 
 
@@ -149,7 +149,7 @@ TRANSFORMERS = (
     ),
     Family(
         "drawn_transformer",
-        "attention as it is written here and there, drawn by `seed`; to train on",
+        "variants of attention from published networks, drawn by `seed`; to train on",
         (*_attention(2, 256, 4), *_text(32, 1024), _SEED),
         _HEADS,
     ),
@@ -177,10 +177,10 @@ RECURRENT = (
 _KINDS = {"convolutional": CONVOLUTIONAL, "transformer": TRANSFORMERS, "recurrent": RECURRENT}
 
 KINDS = {family.name: kind for kind, families in _KINDS.items() for family in families}
-"""What kind of network each family is."""
+"""The kind of network of each family."""
 
 FAMILIES = {family.name: family for families in _KINDS.values() for family in families}
-"""Every family by its name."""
+"""All families by name."""
 
 PACKAGES = {
     **dict.fromkeys(
@@ -214,4 +214,4 @@ PACKAGES = {
         "transformers",
     ),
 }
-"""The package that has a family's models, where it is not irgym."""
+"""The package with a family's models, if not irgym."""

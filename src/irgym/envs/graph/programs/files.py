@@ -1,6 +1,6 @@
-"""Files of ONNX as programs: all but large weights inside, and the dimensions that they leave open bound."""
+"""ONNX files as programs, with open dimensions bound and all but large weights inside."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Iterator, Mapping
@@ -22,21 +22,21 @@ FORMS = {
     (0, b"PK"): "is an archive, such as torch.save writes: export the model as ONNX, or unpack it",
     (4, b"ORTM"): "is of ONNX Runtime's own format: give the ONNX file that it was made from",
 }
-"""Files of other kinds, by bytes at a place in them, and what to do about each."""
+"""Files of other kinds, by bytes at an offset, with a remedy for each."""
 
-EMPTY = "holds no operations: export the model anew"
-"""What is wrong with a file without operators, and what to do."""
+EMPTY = "holds no operations: export the model again"
+"""The message about a file without operators."""
 
 UNNAMED = frozenset("?&=#")
-"""Characters that dimensions' names in URIs do not have; `?` alone is no name, though exporters write it."""
+"""Characters that names of dimensions in URIs cannot contain; some exporters write the name `?`."""
 
 
 def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
-    """Return a model as its file has it, and the other files that hold its weights.
+    """Return the model in a file, and the other files with its weights.
 
     Raises:
-        ProgramError: It is no ONNX model, it was cut off, or weights are missing or too large.
-        StorageError: It cannot be read.
+        ProgramError: The file is no ONNX model or was cut off, or weights are missing or too large.
+        StorageError: The file cannot be read.
     """
     model = parsed(path)
     if not model.graph.node:
@@ -45,11 +45,11 @@ def read(path: Path) -> tuple[onnx.ModelProto, list[Path]]:
 
 
 def parsed(path: Path) -> onnx.ModelProto:
-    """Return a model as its file has it; it may have no operators.
+    """Return the model in a file, which may have no operators.
 
     Raises:
-        ProgramError: It is no ONNX model, was cut off, or is too large.
-        StorageError: It cannot be read.
+        ProgramError: The file is no ONNX model, was cut off, or is too large.
+        StorageError: The file cannot be read.
     """
     try:
         if path.stat().st_size > INSIDE:
@@ -61,16 +61,16 @@ def parsed(path: Path) -> onnx.ModelProto:
     except OSError as error:
         raise StorageError(f"cannot read {path}: {error.strerror}") from error
     if not content:
-        raise ProgramError(f"{path} is empty: export the model anew")
+        raise ProgramError(f"{path} is empty: export the model again")
     for (place, mark), said in FORMS.items():
         if content.startswith(mark, place):
             raise ProgramError(f"{path} {said}")
     try:
         model = onnx.load_model_from_string(content)
     except (DecodeError, RuntimeError, ValueError) as error:
-        raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew") from error
+        raise ProgramError(f"{path} is no ONNX model, or was cut off: export it again") from error
     if not model.ir_version:
-        raise ProgramError(f"{path} is no ONNX model, or was cut off: export it anew")
+        raise ProgramError(f"{path} is no ONNX model, or was cut off: export it again")
     if not model.graph.output:
         lacks = "has no results: export it with outputs" if model.graph.node else EMPTY
         raise ProgramError(f"{path} {lacks}")
@@ -83,22 +83,21 @@ def bound(
     digests: Mapping[str, str],
     ranges: tuple[tuple[str, tuple[int, int]], ...] = (),
 ) -> bytes:
-    """Return a file's model with fixed shapes of inputs: nothing else of what it computes with is changed.
+    """Return a file's model with the shapes of its inputs fixed, and otherwise unchanged.
 
-    Everything is inside but large weights that are in files of their own: these stay there, as
-    `outside.refer` says it.
+    Large weights in separate files stay there, and the model refers to them; see `outside.refer`. All other
+    weights are inside.
 
     Args:
         path: The file.
-        digests: What stands for the contents of the files with weights, by file.
-        bindings: Numbers for the dimensions that it leaves open, by their names in the file. One without a
-            name that a URI can hold is called by the input and the axis: `pixels.0`.
-        ranges: For inputs of whole numbers, by name, the least value and the one after the greatest: they
-            are noted in its metadata.
+        digests: Digests of the files with weights, by file.
+        bindings: Sizes of the open dimensions, by their names in the file. A dimension without a name that a
+            URI can contain is named by its input and axis: `pixels.0`.
+        ranges: Half-open ranges of integer inputs, by name. They are written into the metadata.
 
     Raises:
-        ProgramError: It is no valid ONNX model, dimensions are left open, others are named than it has, or a
-            range is given of what is no input of whole numbers.
+        ProgramError: The file is no valid ONNX model, dimensions are left open, a binding names no open
+            dimension, or a range names no integer input.
         StorageError: A file cannot be read.
     """
     file = Path(path)
@@ -122,12 +121,12 @@ def bound(
 
 
 def _check(model: onnx.ModelProto, path: str) -> None:
-    """Make sure that a model is valid by onnx's checker or, where that refuses it, for ONNX Runtime.
+    """Refuse a model that neither onnx's checker nor ONNX Runtime accepts.
 
-    The checker also refuses what is merely out of date, such as GroupNormalization of opset 18.
+    The checker also refuses deprecated operators, such as GroupNormalization of opset 18.
 
     Raises:
-        ProgramError: Both refuse it.
+        ProgramError: Both refuse the model.
     """
     try:
         _check_by_onnx(model)
@@ -143,10 +142,10 @@ def _check(model: onnx.ModelProto, path: str) -> None:
 
 
 def _check_by_onnx(model: onnx.ModelProto) -> None:
-    """Let onnx check a model, which need not say of what shapes its results are: that follows.
+    """Check a model by onnx's checker, but allow results without shapes, since these can be inferred.
 
     Raises:
-        ValidationError: It is wrong.
+        ValidationError: The model is invalid.
     """
     kinds = [value.type.tensor_type for value in model.graph.output if value.type.HasField("tensor_type")]
     shapeless = [kind for kind in kinds if not kind.HasField("shape")]
@@ -163,19 +162,19 @@ def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None
     """Fix the dimensions that a model's inputs leave open.
 
     Args:
-        model: It is changed. What it says of the shapes of other values is dropped where it leaves some open.
-        bindings: The dimensions' sizes by their names.
-        path: What messages call the model.
+        model: The model. It is changed. If it has open dimensions, the shapes of inner values are dropped.
+        bindings: Sizes of dimensions, by name.
+        path: The model's name in messages.
 
     Raises:
-        ProgramError: Dimensions are left open, others are named than it has, or an input is no tensor.
+        ProgramError: Dimensions are left open, a binding names no open dimension, or an input is no tensor.
     """
     dimensions = list(_open(model, path))
     names = dict.fromkeys(name for name, _ in dimensions)
     for name in bindings:
         if name not in names:
             raise ProgramError(
-                f"{path} leaves no dimension {name!r} open; those that it does: {', '.join(names) or 'none'}"
+                f"{path} has no open dimension {name!r}; its open dimensions: {', '.join(names) or 'none'}"
             )
     missing = [name for name in names if name not in bindings]
     if missing:
@@ -196,23 +195,21 @@ def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None
 
 
 def _note_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]], path: str) -> None:
-    """Write ranges of inputs into a model's metadata, in the place of those that are there.
+    """Write ranges of inputs into a model's metadata, replacing earlier ones.
 
     Raises:
-        ProgramError: One is of what is no input of whole numbers, or empty.
+        ProgramError: A range names no integer input, or is empty.
     """
     whole = {value.name for value in _inputs(model) if value.type.tensor_type.elem_type in WHOLE}
     for name, (low, high) in ranges.items():
         if name not in whole:
             known = ", ".join(sorted(whole)) or "none"
             raise ProgramError(
-                f"{path} has no input {name!r} of whole numbers, whose range could be given; those that it "
-                f"has: {known}"
+                f"{path} has no integer input {name!r} to give a range for; its integer inputs: {known}"
             )
         if low >= high:
             raise ProgramError(
-                f"the range {low}:{high} of {name} holds no number: give the least, and the one after the "
-                "greatest"
+                f"the range {low}:{high} of {name} is empty: give the least number, and the greatest plus 1"
             )
     kept = [entry for entry in model.metadata_props if entry.key.removeprefix(PREFIX) not in ranges]
     del model.metadata_props[:]
@@ -225,24 +222,24 @@ WHOLE = frozenset(
     for name, kind in onnx.TensorProto.DataType.items()
     if name in ("INT8", "INT16", "INT32", "INT64", "UINT8", "UINT16", "UINT32", "UINT64")
 )
-"""Types of whole numbers."""
+"""Integer types."""
 
 
 def _inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yield the inputs that a run has to be given."""
+    """Yield the inputs that a run must be given."""
     given = {tensor.name for tensor in model.graph.initializer}
     return (value for value in model.graph.input if value.name not in given)
 
 
 def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the dimensions of inputs that have no size, with their names."""
+    """Yield the open dimensions of inputs, with their names."""
     for value in _inputs(model):
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
             raise ProgramError(f"{path}: the input {value.name} is no tensor: export it with tensors only")
         if not value.type.tensor_type.HasField("shape"):
             raise ProgramError(
-                f"{path}: nobody knows the rank of the input {value.name}: export it with shapes"
+                f"{path}: the rank of the input {value.name} is unknown: export it with shapes"
             )
         for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
             if dimension.dim_param and not UNNAMED.intersection(dimension.dim_param):

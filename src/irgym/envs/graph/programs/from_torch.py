@@ -1,4 +1,4 @@
-"""From modules of torch to programs of graph."""
+"""Conversion of torch modules to programs of graph."""
 
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,16 @@ from irgym.measure.store import digest, stem_of
 def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str:
     """Write a torch module as ONNX, weights inside and shapes fixed, and return the URI of the program.
 
-    torch's own exporter writes it, in this process.
+    The exporter of torch runs in this process.
 
     Args:
         module: A `torch.nn.Module` in evaluation mode.
-        inputs: Tensors as it takes them: it is called with them, and compared with the model on these and
-            others like them.
-        path: Where to write, *.onnx; in the user's cache folder, under a name made of its content, if None.
+        inputs: Tensors to call it with. The model is compared with the module on these and similar inputs.
+        path: File to write, *.onnx; by default a file in the user's cache folder, named by its content.
 
     Raises:
         BackendError: torch, onnx or onnxscript is not installed.
-        ProgramError: The module cannot be exported; the message names what is in the way.
+        ProgramError: The module cannot be exported; the message names the reason.
         StorageError: The file cannot be written.
     """
     try:

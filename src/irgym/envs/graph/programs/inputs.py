@@ -16,7 +16,7 @@ MASK = (0, 2)
 """The range of masks."""
 
 FREE = (-8, 8)
-"""The range of inputs that may hold any whole number."""
+"""The range of unrestricted integer inputs."""
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Input:
     Attributes:
         name: Its name in the model.
         dtype: The type of its elements.
-        shape: Its sizes.
+        shape: Its shape.
     """
 
     name: str
@@ -38,84 +38,84 @@ def inputs_of(model: onnx.ModelProto) -> tuple[Input, ...]:
     """Return the inputs that a model must be given, in order.
 
     Raises:
-        ProgramError: One is no tensor of numbers or truth values, or has dimensions that are not fixed.
+        ProgramError: An input is no tensor of numbers or Booleans, or has open dimensions.
     """
     given = {tensor.name for tensor in model.graph.initializer}
     return tuple(_input(value) for value in model.graph.input if value.name not in given)
 
 
 def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
-    """Return for each input of whole numbers the least value and the one after the greatest.
+    """Return the half-open range of each integer input.
 
-    They stand in the model's metadata, or follow from what the model does with the input: `derived_range`.
-    Otherwise inputs of 8 bits, which are pixels or quantised numbers, hold all numbers of their type.
+    The range comes from the model's metadata or, failing that, from the uses of the input: `derived_range`.
+    8-bit inputs, which are pixels or quantised numbers, default to the full range of their type.
 
     Raises:
-        ProgramError: They do neither, or the metadata is malformed.
+        ProgramError: The range of an input cannot be inferred, or the metadata is malformed.
     """
     known = read_ranges(model)
     ranges: dict[str, tuple[int, int]] = {}
-    for one in inputs_of(model):
-        if not np.issubdtype(one.dtype, np.integer):
+    for given in inputs_of(model):
+        if not np.issubdtype(given.dtype, np.integer):
             continue
-        whole = _all_of(one.dtype)
-        free = whole or (FREE if np.issubdtype(one.dtype, np.signedinteger) else (0, FREE[1]))
-        found = known.get(one.name) or derived_range(model, one.name, free) or whole
+        whole = _all_of(given.dtype)
+        free = whole or (FREE if np.issubdtype(given.dtype, np.signedinteger) else (0, FREE[1]))
+        found = known.get(given.name) or derived_range(model, given.name, free) or whole
         if found is None:
             raise ProgramError(
-                f"nobody can tell which numbers the input {one.name} may hold: give the least and the one "
-                f"after the greatest in the program's URI, as in graph:FILE.onnx?range.{one.name}=0:100, or "
-                f"write LOW,HIGH into the model's metadata as {PREFIX}{one.name}"
+                f"cannot tell which numbers the input {given.name} may hold: give its range in the program's "
+                f"URI, as in graph:FILE.onnx?range.{given.name}=0:100 for 0 to 99, or write LOW,HIGH into "
+                f"the model's metadata as {PREFIX}{given.name}"
             )
-        ranges[one.name] = found
+        ranges[given.name] = found
     return ranges
 
 
 def draw(
     model_inputs: Sequence[Input], ranges: Mapping[str, tuple[int, int]], seed: int
 ) -> dict[str, NDArray[Any]]:
-    """Return values of inputs by their names; the same seed gives the same.
+    """Return random values of inputs by name, deterministic in the seed.
 
-    Floats are drawn from the standard normal distribution, whole numbers evenly from their range, truth
-    values by a fair coin. In masks, which are those of two values that have rows, the first of each row is 1:
-    where everything is masked a softmax has no result.
+    Floats are drawn from the standard normal distribution, integers uniformly from their range, Booleans by a
+    fair coin. Inputs of two values count as masks. If they have several dimensions, the first element of each
+    row is 1, since a softmax has no result in a row that is masked entirely.
 
     Args:
         model_inputs: The inputs.
-        ranges: Least value, and the one after the greatest, of each input of whole numbers.
-        seed: What the values depend on, and on the input's place.
+        ranges: The half-open range of each integer input.
+        seed: The seed; the values of an input also depend on its place.
     """
     return {
-        one.name: _draw(one, ranges, np.random.default_rng((seed, place)))
-        for place, one in enumerate(model_inputs)
+        given.name: _draw(given, ranges, np.random.default_rng((seed, place)))
+        for place, given in enumerate(model_inputs)
     }
 
 
 def wrapping(model: onnx.ModelProto) -> frozenset[str]:
-    """Return the inputs of whole numbers that are indices, of which negative ones count from the end.
+    """Return the integer inputs that are indices and may be negative, counting from the end.
 
-    Those whose range stands in the model's metadata keep to it.
+    Inputs with a range in the model's metadata are excluded.
     """
     known = read_ranges(model)
-    signed = [one.name for one in inputs_of(model) if np.issubdtype(one.dtype, np.signedinteger)]
+    signed = [given.name for given in inputs_of(model) if np.issubdtype(given.dtype, np.signedinteger)]
     return frozenset(name for name in signed if name not in known and wraps(model, name))
 
 
-def _draw(one: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.Generator) -> NDArray[Any]:
-    if one.dtype == np.bool_:
+def _draw(given: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.Generator) -> NDArray[Any]:
+    if given.dtype == np.bool_:
         bounds = MASK
-    elif np.issubdtype(one.dtype, np.integer):
-        bounds = ranges[one.name]
+    elif np.issubdtype(given.dtype, np.integer):
+        bounds = ranges[given.name]
     else:
-        return np.asarray(random.standard_normal(one.shape)).astype(one.dtype)
-    values = np.asarray(random.integers(*bounds, one.shape))
-    if bounds == MASK and len(one.shape) > 1 and one.shape[-1]:
+        return np.asarray(random.standard_normal(given.shape)).astype(given.dtype)
+    values = np.asarray(random.integers(*bounds, given.shape))
+    if bounds == MASK and len(given.shape) > 1 and given.shape[-1]:
         values[..., 0] = 1
-    return values.astype(one.dtype)
+    return values.astype(given.dtype)
 
 
 def _all_of(dtype: np.dtype[Any]) -> tuple[int, int] | None:
-    """Return the range of a type of 8 bits; None for a wider one."""
+    """Return the range of an 8-bit type; None for a wider one."""
     limits = np.iinfo(dtype)
     return (int(limits.min), int(limits.max) + 1) if dtype.itemsize == 1 else None
 
@@ -148,4 +148,4 @@ _REFUSED = {
     *(kind for name, kind in onnx.TensorProto.DataType.items() if name.startswith(("FLOAT8", "FLOAT4"))),
     *(kind for name, kind in onnx.TensorProto.DataType.items() if name in ("INT4", "UINT4", "INT2", "UINT2")),
 }
-"""Types of elements that ONNX Runtime cannot be given as arrays of numpy."""
+"""Element types that numpy arrays, and so inputs of ONNX Runtime, cannot have."""

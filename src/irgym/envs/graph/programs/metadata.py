@@ -1,6 +1,6 @@
-"""What irgym reads in a model's metadata and writes there.
+"""Entries that irgym reads and writes in a model's metadata.
 
-`irgym.range.INPUT` is `LOW,HIGH`: the whole numbers that an input may hold.
+`irgym.range.INPUT` is `LOW,HIGH`, the half-open range of an integer input.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,29 +10,29 @@ import onnx
 from irgym.base.errors import ProgramError
 
 NOTE = "irgym."
-"""What the keys begin with."""
+"""Prefix of the keys."""
 
 SESSION = f"{NOTE}session"
-"""The options of the session that an exported model is to be run in."""
+"""Key of the session options for an exported model."""
 
 BLOCK = f"{NOTE}block"
-"""The channels of a block in the layout of blocked operators, where an exported model has some."""
+"""Key of the channels in a block, if an exported model has blocked operators."""
 
 ORT_CONFIG = "ort_config"
-"""Where ONNX Runtime looks for a model's session options, if it is told to."""
+"""Key under which ONNX Runtime can look for session options."""
 
 FIXED = f"{NOTE}fixed"
-"""The initializers that callers of the original may override, and that are constants of an exported model."""
+"""Key of the initializers that callers of the original may override; exported models have them constant."""
 
 OVERRIDING = 4
-"""The version of the format from which on initializers that are listed as inputs may be overridden."""
+"""The IR version from which on callers may override initializers that are listed as inputs."""
 
 PREFIX = f"{NOTE}range."
-"""What the keys of ranges begin with; the name of the input follows."""
+"""Prefix of the keys of ranges; the name of the input follows."""
 
 
 def write_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]]) -> None:
-    """Write the ranges of inputs into a model; each is the least value and the one after the greatest."""
+    """Write the half-open ranges of inputs into a model."""
     for name, (low, high) in ranges.items():
         entry = model.metadata_props.add()
         entry.key, entry.value = PREFIX + name, f"{low},{high}"
@@ -42,7 +42,7 @@ def read_ranges(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
     """Return the ranges that a model has in its metadata.
 
     Raises:
-        ProgramError: One of them is malformed or empty.
+        ProgramError: A range is malformed or empty.
     """
     ranges: dict[str, tuple[int, int]] = {}
     for entry in model.metadata_props:
@@ -61,9 +61,9 @@ def read_ranges(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
 
 
 def note_fixed(model: onnx.ModelProto) -> None:
-    """Note in a model which of its initializers callers may override, and list these as inputs no more.
+    """Record in a model which of its initializers callers may override, and remove these from its inputs.
 
-    What an exported model notes of its original is dropped: in that model they are constants.
+    A record from the original of an exported model is dropped, since those initializers are constant now.
     """
     graph = model.graph
     notes = [entry for entry in model.metadata_props if entry.key != FIXED]
@@ -79,6 +79,6 @@ def note_fixed(model: onnx.ModelProto) -> None:
 
 
 def read_fixed(model: onnx.ModelProto) -> Sequence[str]:
-    """Return what `note_fixed` noted."""
+    """Return the initializers that `note_fixed` recorded."""
     noted = next((entry.value for entry in model.metadata_props if entry.key == FIXED), "")
     return noted.split(",") if noted else ()

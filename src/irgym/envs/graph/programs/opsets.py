@@ -1,9 +1,9 @@
-"""Versions of ONNX's own operators: models of old versions rewritten in terms of a newer one.
+"""Conversion of models between versions of ONNX's operators (opsets).
 
-onnx has a version converter too. It is not used: it keeps the attributes of operators whose meaning changed.
+The version converter of onnx is not used: it keeps the attributes of operators whose meaning changed.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import onnx
@@ -14,36 +14,36 @@ from irgym.envs.graph.ir.dense import graphs_inside, nodes_of
 from irgym.envs.graph.programs.upgrading import UPGRADED, Upgrade
 
 SAME = 13
-"""The oldest version that is read as it is."""
+"""The oldest opset that is read without conversion."""
 
 OLDEST = 7
-"""The oldest version that is read: the one from which on ONNX Runtime promises to run models."""
+"""The oldest opset that is read, which is also the oldest that ONNX Runtime supports."""
 
-OWN = ("", "ai.onnx")
-"""Names of the domain of ONNX's own operators."""
+DEFAULT = ("", "ai.onnx")
+"""Names of ONNX's default domain."""
 
 
 def version_of(model: onnx.ModelProto) -> int | None:
-    """Return the version of ONNX's own operators that a model imports; None where it imports none."""
-    return next((entry.version for entry in model.opset_import if entry.domain in OWN), None)
+    """Return the opset of ONNX's default domain that a model imports; None if it imports none."""
+    return next((entry.version for entry in model.opset_import if entry.domain in DEFAULT), None)
 
 
 def converted(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
-    """Return a model without functions of its own, with ONNX's operators of a version that is read.
+    """Return a model with its functions inlined and its opset upgraded if needed.
 
     Args:
-        model: Its inputs have fixed shapes. It may be changed.
-        path: What messages call it.
+        model: A model with inputs of fixed shapes. It may be changed.
+        path: The model's name in messages.
 
     Raises:
-        ProgramError: Its version is too old, or unknown to onnx; or it has an old operator that has no
-            equivalent in newer versions.
+        ProgramError: The opset is too old, or unknown to onnx; or an old operator has no equivalent in newer
+            opsets.
     """
     if model.functions:
         model = _inlined(model, path)
     version = version_of(model)
     if version is None:
-        model.opset_import.add(version=UPGRADED)  # of which it has no operators
+        model.opset_import.add(version=UPGRADED)  # the model has none of its operators
         return model
     newest = onnx.defs.onnx_opset_version()
     if not OLDEST <= version <= newest:
@@ -57,15 +57,15 @@ def converted(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
 
 
 def _inlined(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
-    """Return a model with its functions' operators in the place of calls.
+    """Return a model with calls replaced by the operators of the functions.
 
     Raises:
-        ProgramError: A function calls itself, or has operators that differ in the model's version.
+        ProgramError: A function calls itself, or has operators that differ in the model's opset.
     """
     version = version_of(model)
     for function in model.functions:
         for entry in function.opset_import:
-            if entry.domain not in OWN or version is None or entry.version == version:
+            if entry.domain not in DEFAULT or version is None or entry.version == version:
                 continue
             if not _means_the_same(function, entry.version, version):
                 raise ProgramError(
@@ -86,14 +86,14 @@ def _inlined(model: onnx.ModelProto, path: str) -> onnx.ModelProto:
 
 
 def _means_the_same(function: onnx.FunctionProto, version: int, other: int) -> bool:
-    """Say whether the operators of a function are the same in two versions."""
-    nodes = [inner for one in function.node for graph in graphs_inside(one) for inner in nodes_of(graph)]
-    names = {one.op_type for one in (*function.node, *nodes) if one.domain in OWN}
+    """Say whether the operators of a function are the same in two opsets."""
+    nodes = [inner for node in function.node for graph in graphs_inside(node) for inner in nodes_of(graph)]
+    names = {node.op_type for node in (*function.node, *nodes) if node.domain in DEFAULT}
     return all(_since(name, version) == _since(name, other) for name in names)
 
 
 def _since(operator: str, version: int) -> int | None:
-    """Return the version in which an operator of a version came; None where it has none of that name."""
+    """Return the opset that introduced an operator as of a given opset; None if that lacks the operator."""
     try:
         return onnx.defs.get_schema(operator, version).since_version
     except onnx.defs.SchemaError:
@@ -101,5 +101,5 @@ def _since(operator: str, version: int) -> int | None:
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of an error that says something."""
+    """Return the first line of an error's text that is not blank."""
     return next((line.strip() for line in str(error).splitlines() if line.strip()), type(error).__name__)

@@ -1,6 +1,6 @@
-"""Which whole numbers an input may hold, from what a model does with it.
+"""Inference of the ranges of integer inputs from their uses in a model.
 
-Numbers that choose rows of a table are below its length, and a mask is 0 or 1. An input's values are followed
+Indices are below the length of the table, and masks are 0 or 1. The analysis follows the values of an input
 through operators that pass them on unchanged.
 """
 
@@ -11,7 +11,7 @@ from math import prod
 import onnx
 from onnx import numpy_helper
 
-# What passes values on: the place of the input that it passes on is 0.
+# Operators that pass on the values of their first input.
 _PASSING = {
     "Concat",
     "DepthToSpace",
@@ -30,7 +30,7 @@ _PASSING = {
 _LOOKUPS = {"Gather", "GatherElements", "GatherND"}
 _INDEXED = {"Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND"}
 _COMPARISONS = {"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Not", "And", "Or", "Xor"}
-# What asks of values only which is which, or nothing: any range will do.
+# Operators for which any range will do.
 _UNCONCERNED = {"ArgMax", "ArgMin", "Shape", "Size"}
 _HARMLESS = _COMPARISONS | _UNCONCERNED
 
@@ -38,17 +38,17 @@ _HARMLESS = _COMPARISONS | _UNCONCERNED
 def derived_range(
     model: onnx.ModelProto, name: str, free: tuple[int, int] = (0, 2)
 ) -> tuple[int, int] | None:
-    """Return the least value of an input of whole numbers and the one after the greatest; None: not known.
+    """Return the half-open range of an integer input; None if it cannot be inferred.
 
-    - Where it chooses in tables, it is below the length of the shortest one.
-    - Where it is only compared, made truth values of, subtracted from a constant, or multiplied with itself
-      or with computed values, it is a mask: 0 or 1.
-    - Where it is only passed on, it may hold any number.
+    - An index into tables is below the length of the shortest table.
+    - An input that is only compared, cast to Booleans, subtracted from a constant, or multiplied with itself
+      or with computed values is a mask: 0 or 1.
+    - An input that is only passed on may hold any number.
 
-    Where anything else happens to it, nothing is known.
+    After any other use, the range is unknown.
 
     Args:
-        model: Its shapes need not be known.
+        model: The model. Its shapes need not be known.
         name: The input.
         free: The range of an input that may hold any number.
     """
@@ -61,19 +61,19 @@ def derived_range(
 
 
 def wraps(model: onnx.ModelProto, name: str) -> bool:
-    """Say whether an input of whole numbers chooses in tables, where negative ones count from the end."""
+    """Say whether an integer input is an index into tables, where negative numbers count from the end."""
     found = _followed(model, name)
     return found is not None and bool(found.bounds) and not found.multiplied
 
 
 @dataclass(frozen=True)
 class _Found:
-    """What becomes of an input.
+    """Uses of an input.
 
     Attributes:
-        bounds: Lengths of the tables in which it chooses.
+        bounds: Lengths of the tables that it indexes.
         multiplied: Whether it is multiplied with itself or with computed values.
-        masks: Whether anything else is done with it than to choose or to be passed on.
+        masks: Whether it has other uses than as an index.
     """
 
     bounds: list[int]
@@ -82,7 +82,7 @@ class _Found:
 
 
 def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
-    """Follow an input through a model; None where something happens to it of which nothing is known."""
+    """Follow an input through a model; None after a use that the analysis does not know."""
     graph = _Graph(model)
     bounds: list[int] = []
     products: list[onnx.NodeProto] = []
@@ -116,7 +116,7 @@ def _followed(model: onnx.ModelProto, name: str) -> _Found | None:
 
 
 class _Graph:
-    """A model's values by their names: who uses them, and which are constant.
+    """A model's values by name: their users, and which are constant.
 
     Args:
         model: The model.
@@ -127,13 +127,13 @@ class _Graph:
         self._shapes: dict[str, tuple[int, ...]] = {
             tensor.name: tuple(tensor.dims) for tensor in model.graph.initializer
         }
-        self._tensors = {one.name: one for one in model.graph.initializer if prod(one.dims) == 1}
+        self._tensors = {tensor.name: tensor for tensor in model.graph.initializer if prod(tensor.dims) == 1}
         known = {value.name: value for value in (*model.graph.value_info, *model.graph.output)}
         inputs = {value.name: value for value in model.graph.input}
         self._sizes = {key: _shape(value) for key, value in (known | inputs).items() if _fixed(value)}
         for node in model.graph.node:
             if node.op_type == "Constant":
-                shape = next((tuple(one.t.dims) for one in node.attribute if one.name == "value"), ())
+                shape = next((tuple(entry.t.dims) for entry in node.attribute if entry.name == "value"), ())
                 self._shapes[node.output[0]] = shape
             elif node.input and all(not given or given in self._shapes for given in node.input):
                 for output in node.output:
@@ -150,29 +150,29 @@ class _Graph:
                 yield node, -1
 
     def use(self, node: onnx.NodeProto, place: int, as_weight: bool) -> int | str | None:
-        """Say what a node does with a value.
+        """Classify a node's use of a value.
 
         Args:
             node: The node.
-            place: Which of its inputs the value is; -1: one of a graph inside of it.
-            as_weight: Whether the value is a weight by now, which chooses no rows: a float or a product.
+            place: The value's place among its inputs; -1 for a use in a subgraph.
+            as_weight: Whether the value has become a factor (a float or a product), which is no index.
 
         Returns:
-            The length of the table that it chooses in; `end` where it makes something else of it; `pass`
-            where it passes it on, `weight` where it does so as a weight; `product` where it multiplies it
-            with what may be the same input; None where nobody can tell.
+            The length of the table that the value indexes; `end` if the results are no longer its values;
+            `pass` if it is passed on, `weight` if it is passed on as a factor; `product` if it is multiplied
+            with a value that may come from the same input; None if the use is unknown.
         """
         kind = node.op_type if node.domain in ("", "ai.onnx") and place >= 0 else ""
         on = "weight" if as_weight else "pass"
         if kind == "Cast":
-            to = next(one.i for one in node.attribute if one.name == "to")
+            to = next(entry.i for entry in node.attribute if entry.name == "to")
             if to == onnx.TensorProto.BOOL:
                 return "end"
             return "weight" if to in _FLOATS else on
         if kind in _PASSING and (place == 0 or kind == "Concat"):
             return on
         if kind in _LOOKUPS and place == 0:
-            return on  # it is what is chosen from
+            return on  # the value is the table
         if kind in _INDEXED and place == 1 and not as_weight:
             return self._length(node)
         if kind == "OneHot" and place == 0 and not as_weight:
@@ -182,19 +182,19 @@ class _Graph:
         if as_weight and kind == "Sub" and place == 1 and node.input[0] in self._shapes:
             return "end"  # 1 - mask
         if kind == "Mul" and node.input[1 - place] not in self._shapes:
-            return "end" if as_weight else "product"  # a number times constants is a position or a time
+            return "end" if as_weight else "product"  # times constants, it is a position or a time
         if as_weight and kind == "ReduceSum" and place == 0:
-            return "end"  # how many are not masked
+            return "end"  # the number of unmasked elements
         return None
 
     def _length(self, node: onnx.NodeProto) -> int | None:
-        """Return the length of the table that a node chooses in; None where it is not known."""
+        """Return the length of the table that a node indexes; None if unknown."""
         shape = self._shape_of(node.input[0])
         if not shape:
             return None
         if not node.op_type.endswith("ND"):
-            return shape[next((one.i for one in node.attribute if one.name == "axis"), 0)]
-        batch = next((one.i for one in node.attribute if one.name == "batch_dims"), 0)
+            return shape[next((entry.i for entry in node.attribute if entry.name == "axis"), 0)]
+        batch = next((entry.i for entry in node.attribute if entry.name == "batch_dims"), 0)
         indices = self._shape_of(node.input[1])
         return min(shape[batch : batch + indices[-1]], default=None) if indices else None
 
@@ -202,13 +202,13 @@ class _Graph:
         return self._shapes.get(value) or self._sizes.get(value)
 
     def _number(self, value: str) -> int | None:
-        """Return a constant that is one number; None for anything else."""
+        """Return the number in a constant of one element; None for other values."""
         tensor = self._tensors.get(value)
         return None if tensor is None else int(numpy_helper.to_array(tensor).item())
 
 
 def _names_inside(node: onnx.NodeProto) -> set[str]:
-    """Return the names that the graphs inside of a node use."""
+    """Return the names that a node's subgraphs use."""
     found: set[str] = set()
     for attribute in node.attribute:
         for graph in (attribute.g, *attribute.graphs):

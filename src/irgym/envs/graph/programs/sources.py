@@ -1,4 +1,4 @@
-"""Programs as files of ONNX: each is exported or read once, and kept in the user's cache folder."""
+"""ONNX files of programs: each is exported or read once, and cached in the user's cache folder."""
 
 import os
 from functools import cache, partial
@@ -21,32 +21,32 @@ from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
 answer = partial(answered, by="onnx or torch")
-"""Returns what a call returns in a child; see `answered`."""
+"""Runs a call in a child process; see `answered`."""
 
 LIMITS = Limits(timeout_s=600.0, memory_bytes=12 * GIB, file_bytes=8 * GIB)
-"""What making a program of a family may take."""
+"""Limits for exporting a program of a family."""
 
 STORE = Store("graph/programs", SUFFIX)
-"""Programs: models of ONNX with fixed shapes of inputs, and everything inside but large weights in files."""
+"""Programs: ONNX models with inputs of fixed shapes. Only large weights from files stay outside."""
 
 INSTALL = "pip install 'irgym[graph]'"
-"""The command that installs what files need."""
+"""The command that installs the packages for ONNX files."""
 
 INSTALL_MODELS = "pip install 'irgym[graph,graph-models]'"
-"""The command that installs what models need."""
+"""The command that installs the packages for exported models."""
 
 INSTALL_PEERS = "pip install 'irgym[graph,graph-peers]'"
 """The command that installs onnxslim and onnxsim."""
 
 SECONDS = 50.0
-"""Seconds that opening a small file may take: the model is read and run once."""
+"""Limit in seconds for opening a small file, in which the model is read and run once."""
 
 RECIPE = ("envs/graph/ir/outside.py", "envs/graph/programs")
-"""What makes programs."""
+"""Sources that cached programs depend on."""
 
 
 class Sources:
-    """Turns what URIs name into files of ONNX. Close it, or let it go with the process."""
+    """Makes ONNX files of the programs that URIs name. Close it, or let it end with the process."""
 
     def __init__(self) -> None:
         self._child = Child(LIMITS)
@@ -54,13 +54,13 @@ class Sources:
         self._sizes: dict[Path, int] = {}
 
     def file(self, program: ProgramUri) -> Path:
-        """Return the file of a program; it is made first where there is none.
+        """Return the file of a program, making it unless it is cached.
 
-        Large weights that are in files beside the program's own stay there, and its file says where.
+        Large weights in files beside the user's stay there, and the program's file refers to them.
 
         Raises:
-            BackendError: onnx is missing, or for a model torch or a package that has it.
-            ProgramError: The file is no model, it leaves dimensions open, or the model cannot be exported.
+            BackendError: onnx is missing, or torch or the package of the model.
+            ProgramError: The file is no model or leaves dimensions open, or the model cannot be exported.
             StorageError: A file cannot be read or the cache folder cannot be written.
         """
         common = (_recipe(), keyed(os.environ))
@@ -72,9 +72,9 @@ class Sources:
         else:
             installed = _version("onnx", program.uri, INSTALL)
             files = Call("irgym.envs.graph.programs.digests:files", (program.path,))
-            own, beside, size = self._opener.call(files, program.uri, check_size(program.path))
+            content, beside, size = self._opener.call(files, program.uri, check_size(program.path))
             given = f"{program.bindings} {program.ranges}"
-            parts = (own, str(beside), given, installed, *common)
+            parts = (content, str(beside), given, installed, *common)
             name = f"{stem_of(program.path.stem)}-{digest(*parts)}"
             arguments = (str(program.path), program.bindings, beside, program.ranges)
             call = Call("irgym.envs.graph.programs.files:bound", arguments)
@@ -84,12 +84,12 @@ class Sources:
         return STORE.get(name, lambda: answer(self._child, call, program.uri))
 
     def opened(self, call: Call, uri: str, file: Path) -> Any:
-        """Return what a call returns that opens a file which `file` returned; raises what `Opener.call` does.
+        """Return the result of a call that opens a file; see `Opener.call` for exceptions.
 
         Args:
             call: The function and its arguments.
-            uri: What errors call the program.
-            file: The file.
+            uri: The program's name in messages.
+            file: The file, as `file` returned it.
         """
         return self._opener.call(call, uri, self._sizes.get(file) or check_size(file))
 
@@ -113,5 +113,5 @@ def _version(package: str, what: str, install: str) -> str:
 
 @cache
 def _recipe() -> str:
-    """Return what stands for the source of everything that makes programs."""
+    """Return the digest of the sources that cached programs depend on."""
     return hash_of(files_of(RECIPE), ROOT)

@@ -1,6 +1,6 @@
-"""ONNX models that stand for torch modules: called in their place, and compared with them. Imports torch."""
+"""ONNX models called in place of torch modules, and compared with them. Imports torch."""
 
-# torch and onnxruntime leave parts of their own types open.
+# The types of torch and onnxruntime are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Sequence
@@ -13,23 +13,23 @@ from irgym.measure.callables.torch_comparison import compare
 from irgym.measure.callables.torch_modules import InPlace
 
 SEED = 20261128
-"""Seed of the inputs on which a model is compared with its module when it is made."""
+"""Seed of the inputs on which an exported model is compared with its module."""
 
 
 def in_place_of(module: nn.Module, inputs: Sequence[Any], session: Any) -> InPlace:
-    """Return what runs a module's model and is called as the module.
+    """Return a callable that runs a module's model and is called like the module.
 
     Args:
         module: The module.
-        inputs: What it was exported with.
+        inputs: The inputs that it was exported with.
         session: An `onnxruntime.InferenceSession` of the model.
     """
-    names = [one.name for one in session.get_inputs()]
+    names = [given.name for given in session.get_inputs()]
 
     def run(arrays: Sequence[Any]) -> Sequence[Any]:
         try:
             return session.run(None, dict(zip(names, arrays, strict=True)))
-        except Exception as error:  # ONNX Runtime's errors, which have no common class but this
+        except Exception as error:  # ONNX Runtime's errors have no common class
             said = next(iter(str(error).splitlines()), "")
             raise IrgymError(
                 f"ONNX Runtime cannot run {type(module).__name__} on these inputs ({said}): give inputs like "
@@ -40,11 +40,11 @@ def in_place_of(module: nn.Module, inputs: Sequence[Any], session: Any) -> InPla
 
 
 def refuse_other_results(module: nn.Module, inputs: Sequence[Any], content: bytes) -> None:
-    """Refuse a model that computes something else than its module, as ONNX Runtime runs it as it is.
+    """Refuse a model whose results in ONNX Runtime, unoptimised, differ from its module's.
 
     Args:
         module: The module.
-        inputs: What it was exported with.
+        inputs: The inputs that it was exported with.
         content: The model, as ONNX.
 
     Raises:
@@ -60,6 +60,6 @@ def refuse_other_results(module: nn.Module, inputs: Sequence[Any], content: byte
         raise ProgramError(f"{name} cannot be run as ONNX ({error})") from error
     if not found.ok:
         raise ProgramError(
-            f"what torch.onnx exports of {name} is not what the module computes ({found.detail}): write that "
-            "part with other operations"
+            f"the model that torch.onnx exports of {name} computes something else than the module "
+            f"({found.detail}): write that part with other operations"
         )

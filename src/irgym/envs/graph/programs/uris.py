@@ -1,4 +1,4 @@
-"""Programs of the `graph` environment, by URI: models of exporters, and files of ONNX."""
+"""URIs of the `graph` environment: families of exported models, and ONNX files."""
 
 from pathlib import Path
 
@@ -7,7 +7,7 @@ from irgym.core.uri import Files, Grammar, ProgramUri
 from irgym.envs.graph.programs.families import FAMILIES
 
 SUFFIX = ".onnx"
-"""Suffix of the files that are read."""
+"""Suffix of ONNX files."""
 
 GRAMMAR = Grammar(
     "graph",
@@ -15,20 +15,20 @@ GRAMMAR = Grammar(
     Files((SUFFIX,), bindings=True, ranges=True),
     "graph://FAMILY?name=value&... or graph:FILE.onnx?dimension=number&...",
 )
-"""The URIs of programs."""
+"""The grammar of the URIs."""
 
 
 def parse_program(uri: str) -> ProgramUri:
     """Return the program of a URI.
 
     Args:
-        uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options bind the
-            dimensions that the file leaves open, by their names in the file. `range.ids=0:30522` says that
-            the input `ids` holds whole numbers from 0 on, below 30522.
+        uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options bind open
+            dimensions by their names in the file. `range.ids=0:30522` gives the half-open range of the
+            integer input `ids`.
 
     Raises:
-        ProgramError: It is malformed, has an unknown family or option, sizes that do not fit together, or
-            names a file that is not there or of another kind.
+        ProgramError: The URI is malformed, has an unknown family or option, sizes that do not fit together,
+            or names a file that does not exist or is of another kind.
     """
     refuse_other_forms(Path(uri.partition("?")[0]))
     return GRAMMAR.parse(uri)
@@ -41,14 +41,14 @@ OTHER_FORMS = {
     f"{SUFFIX}.data": "holds the weights of a model: give the ONNX file beside it",
     f"{SUFFIX}_data": "holds the weights of a model: give the ONNX file beside it",
 }
-"""Suffixes of files that ONNX files are packed in or become, and what to do about each."""
+"""Suffixes of packed or converted ONNX files, and a remedy for each."""
 
 
 def refuse_other_forms(path: Path) -> None:
-    """Make sure that a file is none that an ONNX file is packed in or becomes.
+    """Refuse a packed or converted ONNX file.
 
     Raises:
-        ProgramError: It is.
+        ProgramError: The file is one.
     """
     for suffix, said in OTHER_FORMS.items():
         if path.name.lower().endswith(suffix):

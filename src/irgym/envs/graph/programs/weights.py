@@ -1,6 +1,6 @@
-"""How large a model may be, and where its weights are."""
+"""Limits of the size of a model, and weights in files beside it."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -15,38 +15,38 @@ from irgym.envs.graph.ir.outside import refer, size_of, stays_outside
 from irgym.envs.graph.programs.external import place_of
 
 INSIDE = (1 << 31) - (1 << 20)
-"""Bytes of weights that a model may have inside of its own file: the format holds less than 2 GiB."""
+"""Limit of the bytes of weights inside a model's file; the format is limited to 2 GiB."""
 
 MOST = 6 << 30
-"""Bytes of weights that a model may have: timing holds them three times over, see `environment.RUNNING`."""
+"""Limit of the bytes of a model's weights. Timing holds three copies: see `environment.RUNNING`."""
 
 
 def too_large(what: str, size: int, most: int, remedy: str) -> ProgramError:
-    """Return the error of too many bytes of weights.
+    """Return the error about weights that are too large.
 
     Args:
-        what: What has them.
-        size: How many it has.
-        most: How many it may have.
-        remedy: What to do.
+        what: The model.
+        size: Bytes of its weights.
+        most: The limit.
+        remedy: The remedy.
     """
     return ProgramError(
-        f"{what} has {size / (1 << 30):.1f} GiB of weights, and at most {most / (1 << 30):.0f} are handled: "
-        f"{remedy}"
+        f"{what} has {size / (1 << 30):.1f} GiB of weights, and at most {most / (1 << 30):.0f} are "
+        f"supported: {remedy}"
     )
 
 
 def files_of(model: onnx.ModelProto, path: Path, inside: int = INSIDE) -> list[Path]:
-    """Return the files beside a model's own that hold weights, sorted.
+    """Return the files with a model's external weights, sorted.
 
     Args:
-        model: The model, as its own file has it.
-        path: That file.
-        inside: Bytes that a model may hold itself.
+        model: The model as loaded from its file.
+        path: The file.
+        inside: Limit of the bytes inside the model.
 
     Raises:
-        ProgramError: A file is missing or outside the model's folder, or all weights together are too large,
-            or those that must be inside of the model.
+        ProgramError: A file is missing or outside the model's folder, or the weights are too large: all of
+            them, or those that must be inside the model.
     """
     found: set[Path] = set()
     folder = path.parent.resolve()
@@ -65,23 +65,23 @@ def files_of(model: onnx.ModelProto, path: Path, inside: int = INSIDE) -> list[P
         remedy = (
             "save it with weights of float32 or float16, as initializers of its main graph, in a file beside"
         )
-        what = f"{path}, but for large initializers of numpy's types in other files,"
+        what = f"{path}, not counting large initializers of numpy's types in other files,"
         raise too_large(what, held, inside, remedy)
     return sorted(found)
 
 
 def taken_out(model: onnx.ModelProto, folder: Path, digests: Mapping[str, str]) -> list[onnx.TensorProto]:
-    """Return the weights that stay in files, after each is made an input of the model.
+    """Turn the weights that stay in files into inputs of the model, and return them.
 
-    So a model is checked, converted, and its shapes are inferred, without them.
+    The model can then be checked and converted, and its shapes inferred, without these weights.
 
     Args:
-        model: It is changed.
-        folder: Where its file is.
-        digests: What stands for the contents of the files, by file.
+        model: The model. It is changed.
+        folder: The folder of its file.
+        digests: Digests of the files, by file.
 
     Returns:
-        The weights, as `outside.refer` leaves them.
+        The weights as references to files; see `outside.refer`.
 
     Raises:
         ValueError: A file is too small for its weights.
@@ -108,12 +108,12 @@ def taken_out(model: onnx.ModelProto, folder: Path, digests: Mapping[str, str]) 
 def put_back(
     model: onnx.ModelProto, weights: Sequence[onnx.TensorProto], listed: Collection[str] = ()
 ) -> None:
-    """Make weights initializers again that were `taken_out`.
+    """Turn weights that were `taken_out` into initializers again.
 
     Args:
-        model: It is changed.
+        model: The model. It is changed.
         weights: The weights.
-        listed: Names of those that were inputs too: callers may override these.
+        listed: Names of the weights that were also inputs, which callers may override.
     """
     graph = model.graph
     names = {tensor.name for tensor in weights}.difference(listed)
@@ -124,7 +124,7 @@ def put_back(
 
 
 def _place(tensor: onnx.TensorProto, folder: Path) -> tuple[Path, int, int]:
-    """Return the file of a weight, where it begins there, and how many bytes it has.
+    """Return the file of a weight, its offset and its length in bytes.
 
     Raises:
         ValueError: The file is too small.
@@ -138,7 +138,7 @@ def _place(tensor: onnx.TensorProto, folder: Path) -> tuple[Path, int, int]:
 
 
 def _tensors(model: onnx.ModelProto) -> Iterator[onnx.TensorProto]:
-    """Yield every tensor in a model: of graphs, of graphs inside of nodes, of functions."""
+    """Yield every tensor in a model: in graphs, in subgraphs at any depth, and in functions."""
     graphs = [model.graph]
     nodes = [node for function in model.functions for node in function.node]
     while graphs or nodes:

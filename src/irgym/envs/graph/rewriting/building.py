@@ -12,7 +12,8 @@ from typing import Any
 
 from irgym.envs.graph.ir.finiteness import Size, size_of_weight
 from irgym.envs.graph.ir.functions import FUNCTIONS
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
+from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, computed, literal
 from irgym.envs.graph.reference.operators import types_of

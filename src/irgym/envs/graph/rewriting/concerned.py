@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
-from irgym.envs.graph.ir.graph import Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.rewriting.language import Any_, Operator, Statement
 
 Way: TypeAlias = Literal["user", "maker", "sibling"]

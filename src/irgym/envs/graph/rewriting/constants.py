@@ -18,8 +18,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.magnitudes import ARITHMETIC, Format, format_of
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.weights import Computed, Weight, computed
 
 NODES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "MatMul": "matmul"}

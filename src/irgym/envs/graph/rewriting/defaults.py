@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.ir.node import Attribute
 
 DEFAULTS: Mapping[str, Mapping[str, Attribute]] = {
     "BatchNormalization": {"epsilon": 1e-5, "training_mode": 0},

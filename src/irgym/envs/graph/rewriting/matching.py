@@ -4,7 +4,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node
+from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.weights import Literal
 from irgym.envs.graph.rewriting.defaults import default_of
 from irgym.envs.graph.rewriting.language import (

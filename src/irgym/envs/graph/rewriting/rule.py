@@ -10,7 +10,8 @@ from urllib.parse import quote
 
 import numpy as np
 
-from irgym.envs.graph.ir.graph import Attribute, Graph, Node, Rewrite
+from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.rewriting.building import BUILTINS, Builder, RuleError, Value, names_of, names_used
 from irgym.envs.graph.rewriting.constants import UnsoundError, computes, moderate, reassociates
 from irgym.envs.graph.rewriting.failures import Failures

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.ir.node import Attribute
 
 Operands = dict[str, Any]
 Attributes = dict[str, Attribute]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.ir.node import Attribute
 from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,

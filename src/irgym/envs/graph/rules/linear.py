@@ -6,7 +6,7 @@ product of three may decide whether a result is infinite or no number, as in eve
 them.
 """
 
-from irgym.envs.graph.ir.graph import Attribute
+from irgym.envs.graph.ir.node import Attribute
 from irgym.envs.graph.rewriting.operands import (
     Rng,
     array,

@@ -1,6 +1,6 @@
-"""Models that were read once: their structure as ONNX, their weights in a file that is mapped into memory."""
+"""Cached models: the structure as ONNX, the weights in a file that is mapped into memory."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import json
@@ -22,22 +22,22 @@ from irgym.envs.graph.ir.weights import Weights
 from irgym.measure.store import Store
 
 STORE = Store("graph/models", ".onnx")
-"""Models as they were read: constants folded, shapes inferred; weights beside them."""
+"""Models after reading: constants folded, shapes inferred, and weights in a file beside each."""
 
 WEIGHTS = ".safetensors"
 
 FILE = ".file"
-"""Suffix of what says which file a model was read from: one of `programs.sources.STORE`."""
+"""Suffix of the note that names the file a model was read from, in `programs.sources.STORE`."""
 
 
 def file_of(path: str) -> Path:
-    """Return the file, its open dimensions bound, that the model at a path was read from.
+    """Return the file, with open dimensions bound, that the cached model at a path was read from.
 
     Raises:
-        StorageError: Nothing says which one.
+        StorageError: The note that names the file cannot be read.
     """
     note = Path(path).with_suffix(FILE)
-    with explained(f"cannot read {note}", "run the command again, which makes it anew"):
+    with explained(f"cannot read {note}", "run the command again to recreate it"):
         return Path(note.read_text())
 
 
@@ -47,7 +47,7 @@ class Loaded(NamedTuple):
     Attributes:
         proto: Its structure.
         graph: Its graph.
-        weights: Its weights, and what was computed of them.
+        weights: Its weights, with a cache of computed ones.
     """
 
     proto: onnx.ModelProto
@@ -57,17 +57,17 @@ class Loaded(NamedTuple):
 
 @lru_cache(maxsize=2)
 def model_at(path: str) -> Loaded:
-    """Return the model that `kept` wrote.
+    """Return the cached model at a path.
 
     Raises:
-        StorageError: It is gone.
+        StorageError: A file cannot be read.
     """
     try:
         proto = onnx.load(path, load_external_data=False)
         stored = mapped(Path(path).with_suffix(WEIGHTS))
     except OSError as error:
         raise StorageError(
-            f"{path} cannot be read ({error.strerror}): run the command again, which makes it anew"
+            f"{path} cannot be read ({error.strerror}): run the command again to recreate it"
         ) from error
     graph = read_graph(proto)
     arrays = {
@@ -78,15 +78,15 @@ def model_at(path: str) -> Loaded:
 
 
 def saved(arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
-    """Return the parts of a file of safetensors: what is in it, and the arrays where they lie.
+    """Return the parts of a safetensors file: the header, and views of the arrays.
 
-    Arrays of types that safetensors or numpy lacks, such as bfloat16, are bytes there.
+    Arrays of types that safetensors or numpy lacks, such as bfloat16, are stored as bytes.
     """
     known = {kind: name for name, kind in _DTYPES.items()}
     header: dict[str, Any] = {}
     parts: list[bytes | memoryview] = []
     end = 0
-    # Those of the widest elements first: each begins at a multiple of the size of its elements.
+    # Arrays with the widest elements come first, so each array is aligned to its elements.
     for name, array in sorted(arrays.items(), key=lambda item: (-item[1].itemsize, item[0])):
         kind = known.get(array.dtype.name)
         shape = array.shape if kind else (array.nbytes,)
@@ -99,7 +99,7 @@ def saved(arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:
 
 
 def mapped(path: Path) -> Mapping[str, NDArray[Any]]:
-    """Return the arrays of a file of safetensors: read where they are used, and shared by processes."""
+    """Return the arrays of a safetensors file, mapped into memory and shared by processes."""
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(length))
@@ -119,4 +119,4 @@ _DTYPES = {
     "F64": "float64", "F32": "float32", "F16": "float16", "I64": "int64", "I32": "int32", "I16": "int16",
     "I8": "int8", "U8": "uint8", "U16": "uint16", "U32": "uint32", "U64": "uint64", "BOOL": "bool",
 }  # fmt: skip
-"""numpy's names of the types that safetensors tells apart, and numpy has."""
+"""numpy's names of the element types that safetensors and numpy share."""

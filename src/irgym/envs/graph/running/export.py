@@ -1,15 +1,17 @@
-"""Rewritten models as files."""
+"""Export of rewritten models to files."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from onnx import ModelProto
 from onnx.shape_inference import infer_shapes
 
 from irgym.base.files import Content, write_files
+from irgym.core.target import Target
 from irgym.core.task import form_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.outside import bytes_of, refer
@@ -21,27 +23,43 @@ from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.session_options import options_json, options_text
 from irgym.envs.graph.state import GraphState
 
-if TYPE_CHECKING:
-    from irgym.envs.graph.task import GraphTask
-
 BESIDE = ".data"
-"""What follows the model's name in that of the file with its weights, where these do not fit into it."""
+"""Suffix, after the model's file name, of the file with weights that do not fit into the model."""
 
 PAGE = 4096
-"""Bytes: weights in a file of their own begin at multiples, so that they can be mapped into memory."""
+"""Alignment in bytes of the weights in a separate file, so that they can be mapped into memory."""
 
 
-def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE) -> list[Path]:
+class Exported(Protocol):
+    """The parts of a task that its export needs; see `irgym.envs.graph.task.GraphTask`."""
+
+    uri: str
+    path: str
+    threads: int
+    block: int
+
+    @property
+    def forms(self) -> Mapping[str, str]:
+        """The suffixes of exported files."""
+        ...
+
+    @property
+    def target(self) -> Target:
+        """The target of ONNX Runtime's kernels."""
+        ...
+
+
+def export(task: Exported, state: GraphState, path: Path, most: int = INSIDE) -> list[Path]:
     """Write a model that plain ONNX Runtime runs.
 
-    Its metadata says from what it was made, for which target, and which session options it is to be run
-    with; the latter in the form that ONNX Runtime itself reads, too.
+    Its metadata name the original program, the target and the session options to run it with. The options
+    are written in irgym's form and in the form that ONNX Runtime reads.
 
     Args:
-        task: The program.
-        state: What became of it.
-        path: Where to write it.
-        most: Bytes of weights that a model may hold; if it has more, they go to a file beside it.
+        task: The task.
+        state: The rewritten model.
+        path: The file to write.
+        most: Bytes of weights that a model may hold. If it has more, they go to a file beside it.
 
     Raises:
         IrgymError: The suffix names no form.
@@ -59,7 +77,7 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE)
     else:
         model = model_of(state.graph, loaded.weights, whole=True)
     for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
-        if not ours.HasField("type"):  # its sizes are not known
+        if not ours.HasField("type"):  # its shape is unknown
             ours.type.CopyFrom(theirs.type)
     _leave_open(model, state.graph, loaded.weights)
     notes = {
@@ -68,9 +86,9 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE)
         SESSION: options_text(state.level, task.threads),
         ORT_CONFIG: options_json(state.level, task.threads),
     }
-    if any(one.operator.startswith(f"{BLOCKED}.") for one in state.graph.order):
-        notes[BLOCK] = str(task.finder.block)
-    # The original may be such a file itself.
+    if any(node.operator.startswith(f"{BLOCKED}.") for node in state.graph.order):
+        notes[BLOCK] = str(task.block)
+    # The original may be an exported file itself.
     kept = [entry for entry in loaded.proto.metadata_props if entry.key not in {*notes, BLOCK}]
     model.metadata_props.extend(kept)
     for name, text in notes.items():
@@ -80,34 +98,34 @@ def export(task: "GraphTask", state: GraphState, path: Path, most: int = INSIDE)
 
 
 def _leave_open(model: ModelProto, graph: Graph, weights: Weights) -> None:
-    """Leave sizes of results open that onnx infers otherwise than ONNX Runtime computes them.
+    """Leave sizes of results open for which onnx infers other values than ONNX Runtime computes.
 
-    ONNX Runtime would warn of the model, and onnx's checker refuse it.
+    Otherwise ONNX Runtime would warn about the model, and onnx's checker would reject it.
 
     Args:
         model: The graph as a model. It is changed.
         graph: The graph.
         weights: Its weights.
     """
-    bare = model_of(graph, weights, whole=False)  # inference copies all that a model holds
+    bare = model_of(graph, weights, whole=False)  # inference copies the whole model
     for value in bare.graph.output:
         value.type.tensor_type.ClearField("shape")
     inferred = {value.name: value for value in infer_shapes(bare).graph.output}
     for value in model.graph.output:
         told = inferred[value.name].type.tensor_type.shape.dim
-        own = value.type.tensor_type.shape.dim
-        for size, other in zip(own, told, strict=False):  # nothing is told of operators of other domains
+        written = value.type.tensor_type.shape.dim
+        for size, other in zip(written, told, strict=False):  # none are inferred for other domains
             if other.HasField("dim_value") and size.dim_value != other.dim_value:
                 size.ClearField("value")
 
 
 def _in_two(graph: Graph, weights: Weights, location: str) -> tuple[ModelProto, list[bytes | memoryview]]:
-    """Return a model, and the content of the file beside it with its large weights: the arrays as they lie.
+    """Return a model, and the content of the file with its large weights, as views of the arrays.
 
     Args:
         graph: The model.
         weights: Its weights.
-        location: The name of that file.
+        location: The name of the file with the weights.
     """
     model = model_of(graph, weights, whole=False)
     tensors = {tensor.name: tensor for tensor in model.graph.initializer}

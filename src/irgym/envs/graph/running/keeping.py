@@ -1,6 +1,6 @@
-"""Files of programs, read and run once: what is found out of them is kept. Runs in a child process."""
+"""Reading of program files, in a child process: each is read and run once, and the result is cached."""
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from collections.abc import Mapping
@@ -23,19 +23,19 @@ from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.store import digest, stem_of
 
 RECIPE = ("envs/graph/ir", "envs/graph/programs", "envs/graph/running/shapes.py")
-"""What makes them."""
+"""Sources that the cached models depend on."""
 
 SEED = 20261122
-"""Seed of the inputs on which a model is run when it is read."""
+"""Seed of the inputs for the run of a model when it is read."""
 
 
 class Kept(NamedTuple):
     """A model that was read.
 
     Attributes:
-        path: Its structure.
+        path: The cached file with its structure.
         graph: Its graph.
-        fixed: Its initializers that callers may override, and that count as constants.
+        fixed: Initializers that callers may override, but irgym treats as constants.
     """
 
     path: str
@@ -44,15 +44,15 @@ class Kept(NamedTuple):
 
 
 def kept(path: str, name: str) -> Kept:
-    """Return the model of a file, which is read, and run once, where that was not done before.
+    """Return the model of a file; unless cached, read it and run it once.
 
     Args:
         path: An ONNX file as `Sources` makes it.
-        name: What messages call the model.
+        name: The model's name in messages.
 
     Raises:
-        ProgramError: It holds something that cannot be handled, or does not run.
-        StorageError: The cache folder cannot be written, or a file with weights not be read.
+        ProgramError: The model contains something unsupported, or does not run.
+        StorageError: The cache folder cannot be written, or a file with weights cannot be read.
     """
     source = Path(path)
     recipe = hash_of(files_of(RECIPE), ROOT)
@@ -66,7 +66,7 @@ def kept(path: str, name: str) -> Kept:
             _run_once(model, arrays, onnx.load(path, load_external_data=False), name)
         found = STORE.put(stem, model.SerializeToString(deterministic=True), {WEIGHTS: saved(arrays)})
     note = found.with_suffix(FILE)
-    if not note.is_file() or note.read_text() != path:  # a file of the same content may have been read before
+    if not note.is_file() or note.read_text() != path:  # another file of the same content may have been read
         write_files({note: path.encode()})
     loaded = model_at(str(found))
     return Kept(str(found), loaded.graph, tuple(read_fixed(loaded.proto)))
@@ -78,15 +78,15 @@ def _run_once(
     """Run a model on random inputs, and correct its shapes by those of the run.
 
     Args:
-        model: As `prepared_model` returns it; its shapes are changed.
+        model: The model that `prepared_model` returned. Its shapes are changed.
         arrays: Its larger weights.
-        given: The model as its file has it.
-        name: What messages call it.
+        given: The model in its file.
+        name: The model's name in messages.
 
     Raises:
-        ProgramError: ONNX Runtime refuses it, or takes too long.
+        ProgramError: ONNX Runtime refuses the model, or the run takes too long.
     """
-    # ONNX Runtime takes a while to import, and a model that was read before needs none of it.
+    # ONNX Runtime takes a while to import, and cached models do not need it.
     from irgym.envs.graph.running.reasons import reason
     from irgym.envs.graph.running.sessions import CompileError
     from irgym.envs.graph.running.shapes import correct, observed_shapes

@@ -1,13 +1,13 @@
-"""Exported models in ONNX Runtime, under the options that they were tuned for."""
+"""Sessions of exported models, under the options that they were tuned for."""
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 from irgym.base.errors import BackendError, ProgramError
-from irgym.envs.graph.environment import toolchain
 from irgym.envs.graph.programs.metadata import BLOCK, SESSION
 from irgym.envs.graph.running.session_options import read_options
+from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask, block_of
 from irgym.measure.target import host_target
@@ -18,8 +18,8 @@ def session_of_file(path: Path) -> Any:
 
     Raises:
         BackendError: ONNX Runtime is not installed, or the model was made for vectors of another width.
-        ProgramError: It is no ONNX model, or does not say under which options it is to be run.
-        StorageError: It cannot be read.
+        ProgramError: The file is no ONNX model, or does not name its session options.
+        StorageError: The file cannot be read.
         IrgymError: ONNX Runtime refuses the model.
     """
     toolchain()
@@ -36,7 +36,7 @@ def session_of_file(path: Path) -> Any:
     here = str(block_of(host_target()))
     if notes.get(BLOCK, here) != here:
         raise BackendError(
-            f"{path} was made for blocks of {notes[BLOCK]} channels, and ONNX Runtime has blocks of {here} "
+            f"{path} was made for blocks of {notes[BLOCK]} channels, but ONNX Runtime uses blocks of {here} "
             "on this machine: tune the model here"
         )
     return opened(str(path), options_of(*options))

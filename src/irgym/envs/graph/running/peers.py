@@ -1,10 +1,10 @@
-"""Other tools that make a model faster, or run it: ONNX Runtime's optimiser, onnxslim, onnxsim, torch.
+"""Baselines that optimise or run a model: ONNX Runtime's optimiser, onnxslim, onnxsim, torch.
 
-A tool that rewrites models gets its best: its model runs at the level of ONNX Runtime's own optimiser that is
-the fastest for it. Imported in a child only.
+The model that a tool writes runs at the level of ONNX Runtime's optimiser at which it is fastest. This module
+is imported only in a child process.
 """
 
-# onnx and these tools leave parts of their own types open.
+# The types of onnx and of these tools are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import warnings
@@ -42,16 +42,16 @@ TYPES = {
     "vit_b_16": "vit",
     "whisper_encoder": "bart",
 }
-"""What `onnxruntime.transformers` calls the models of some families; `bert`, its default, for all others."""
+"""Names that `onnxruntime.transformers` has for some families' models; all others count as `bert`."""
 
 
 @dataclass(frozen=True)
 class Original:
-    """A program as written, and what it is timed on.
+    """The original program, and the inputs for timing it.
 
     Attributes:
         uri: The program.
-        path: The model as it was read.
+        path: The cached model.
         feeds: Its inputs.
         threads: Threads of an operator.
     """
@@ -62,10 +62,10 @@ class Original:
     threads: int
 
     def model(self) -> onnx.ModelProto:
-        """Return the model, everything inside.
+        """Return the model with all its weights.
 
         Raises:
-            BaselineError: It has too many weights for that.
+            BaselineError: The weights do not fit into a model.
         """
         loaded = model_at(self.path)
         size = sum(weight.type.bytes for weight in loaded.graph.weights.values())
@@ -82,10 +82,10 @@ class Prepared:
     """A baseline that is ready to run.
 
     Attributes:
-        run: Computes the results that many times.
-        results: Returns the results of the last time.
-        detail: What it runs on, but for threads.
-        lingers: Whether its threads may go on waiting busily after a run.
+        run: Computes the results a number of times.
+        results: Returns the results of the last run.
+        detail: The versions of the tools, and other settings except threads.
+        lingers: Whether its threads may keep spinning after a run.
     """
 
     run: Callable[[int], None]
@@ -98,17 +98,17 @@ def prepared(baseline: str, original: Original) -> Prepared:
     """Return a baseline, ready to run a program.
 
     Raises:
-        BaselineError: It is not installed, or cannot make or run the program.
+        BaselineError: It is not installed, or cannot optimise or run the program.
     """
     level = baseline.removeprefix("ort-")
     return optimised(original, level) if level in LEVELS else PEERS[baseline](original)
 
 
 def optimised(original: Original, level: str) -> Prepared:
-    """Return the program as ONNX Runtime's own optimiser makes it at a level, a key of `LEVELS`.
+    """Return the program optimised by ONNX Runtime at a level, a key of `LEVELS`.
 
     Raises:
-        BaselineError: At that level ONNX Runtime refuses the program, or makes of it what does not run.
+        BaselineError: At that level ONNX Runtime refuses the program, or its result does not run.
     """
     loaded = model_at(original.path)
     try:
@@ -122,35 +122,35 @@ def optimised(original: Original, level: str) -> Prepared:
 
 
 def onnxslim(original: Original) -> Prepared:
-    """Return the model as onnxslim makes it (github.com/inisis/OnnxSlim)."""
+    """Return the model optimised by onnxslim (github.com/inisis/OnnxSlim)."""
     tool = _imported("onnxslim", INSTALL_PEERS)
     return _fastest("onnxslim", original, lambda: tool.slim(original.model()))
 
 
 def onnxsim(original: Original) -> Prepared:
-    """Return the model as onnxsim makes it (github.com/onnxsim/onnxsim)."""
+    """Return the model optimised by onnxsim (github.com/onnxsim/onnxsim)."""
     tool = _imported("onnxsim", INSTALL_PEERS)
     return _fastest("onnxsim", original, lambda: tool.simplify(original.model())[0])
 
 
 def transformers(original: Original) -> Prepared:
-    """Return the model as `onnxruntime.transformers` makes it, which knows some of transformers' models."""
+    """Return the model optimised by `onnxruntime.transformers`, which knows some models of transformers."""
     tool = _imported("onnxruntime.transformers.optimizer", INSTALL_MODELS)
 
     def made() -> onnx.ModelProto:
         model = original.model()
-        model.producer_name = "pytorch"  # it takes no other for a model that it may know
+        model.producer_name = "pytorch"  # models of other producers are ignored
         program = parse_program(original.uri)
         kind = TYPES.get(program.family, "bert")
-        heads = program.numbers.get("heads", 0)  # 0: it looks for them itself
+        heads = program.numbers.get("heads", 0)  # 0: the tool detects them
         hidden = program.numbers["hidden"] if heads else 0
-        with TemporaryDirectory() as folder:  # of models in memory it puts small weights out of its own reach
+        with TemporaryDirectory() as folder:  # given a model in memory, the tool loses its small weights
             file = Path(folder) / "model.onnx"
             file.write_bytes(model.SerializeToString())
             found: onnx.ModelProto = tool.optimize_model(str(file), kind, heads, hidden).model
         if not any(node.domain == "com.microsoft" for node in found.graph.node):
             raise BaselineError(
-                f"onnxruntime.transformers finds nothing that it knows in {original.uri}: leave it out"
+                f"onnxruntime.transformers recognises nothing in {original.uri}: leave it out"
             )
         return found
 
@@ -158,7 +158,7 @@ def transformers(original: Original) -> Prepared:
 
 
 def torch(original: Original, *, compiled: bool = False) -> Prepared:
-    """Return the module of torch that the model was exported from; no gradients.
+    """Return the torch module that the model was exported from, without gradients.
 
     Args:
         original: The program.
@@ -168,7 +168,7 @@ def torch(original: Original, *, compiled: bool = False) -> Prepared:
     if not family:
         raise BaselineError(f"torch runs no files of ONNX, such as {original.uri}: leave it out")
     library: Any = _imported("torch", INSTALL_MODELS)
-    # It imports torch.
+    # This module imports torch.
     from irgym.envs.graph.programs.exporting import build
 
     library.set_num_threads(original.threads)
@@ -185,7 +185,7 @@ def torch(original: Original, *, compiled: bool = False) -> Prepared:
 
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the compiler warns of its own deprecated calls
+            warnings.simplefilter("ignore")  # the compiler warns about deprecated calls in torch
             run(1)
     except RuntimeError as error:
         if not compiled:
@@ -205,19 +205,19 @@ PEERS: Mapping[str, Callable[[Original], Prepared]] = {
     "torch": torch,
     "torch-compile": partial(torch, compiled=True),
 }
-"""The baselines by name, but for the levels of ONNX Runtime's own optimiser."""
+"""The baselines by name, except the levels of ONNX Runtime's optimiser."""
 
 
 def _fastest(
     package: str, original: Original, make: Callable[[], onnx.ModelProto], name: str = ""
 ) -> Prepared:
-    """Return a tool's model at the level of ONNX Runtime's optimiser at which it is the fastest.
+    """Return a tool's model at the level of ONNX Runtime's optimiser at which it is fastest.
 
     Args:
-        package: The package that the tool is in.
-        original: What was given to it.
-        make: Makes the model; whatever goes wrong inside the tool must not end a comparison of others.
-        name: The tool, if not the package.
+        package: The tool's package.
+        original: The original program.
+        make: Runs the tool and returns its model. Any exception becomes a `BaselineError`.
+        name: The tool's name, if not the package's.
     """
     try:
         content = make().SerializeToString()
@@ -236,7 +236,7 @@ def _fastest(
             refused = str(error)
     if not found:
         raise BaselineError(
-            f"{name or package} makes of {original.uri} what does not run ({refused}): leave it out"
+            f"the result of {name or package} for {original.uri} does not run ({refused}): leave it out"
         )
     level = min(found, key=lambda level: found[level][0])
     bound = found[level][1]

@@ -1,4 +1,4 @@
-"""Why ONNX Runtime does not run a model, and what to do about it, in words."""
+"""Explanations, with remedies, of why ONNX Runtime does not run a model."""
 
 import re
 
@@ -12,10 +12,10 @@ _NEWER = re.compile(r"official support for domain ai\.onnx is till opset (?P<new
 
 
 def reason(error: CompileError, graph: Graph, name: str) -> str:
-    """Return what keeps a model from running, with the remedy.
+    """Return why a model does not run, with the remedy.
 
     Args:
-        error: What ONNX Runtime says.
+        error: The error of ONNX Runtime.
         graph: The model.
         name: Its URI.
     """
@@ -28,7 +28,7 @@ def reason(error: CompileError, graph: Graph, name: str) -> str:
         where = f"of the domain {unknown['domain']}" if unknown["domain"] else "of ONNX"
         return (
             f"{version()} has no operator {unknown['operator']} {where}: export the model with operators "
-            "that ONNX Runtime has by itself"
+            "that ONNX Runtime has built in"
         )
     if unfit := _UNFIT.search(said):
         return _without_kernel(unfit["operator"], {unfit["type"]})
@@ -44,11 +44,11 @@ def _without_kernel(operator: str, types: set[str]) -> str:
 
 
 def _types(graph: Graph, operator: str) -> set[str]:
-    """Return the types of the elements that operators of a kind read."""
+    """Return the element types of the operands of all nodes of an operator."""
     return {
         graph.types[value].dtype
-        for one in graph.nodes.values()
-        if one.operator.rpartition(".")[2] == operator
-        for value in one.operands
+        for node in graph.nodes.values()
+        if node.operator.rpartition(".")[2] == operator
+        for value in node.operands
         if value in graph.types
     }

@@ -1,4 +1,4 @@
-"""The options of ONNX Runtime's sessions, in the forms that people, models and ONNX Runtime read."""
+"""Options of ONNX Runtime's sessions, in the forms that people, models and ONNX Runtime read."""
 
 import json
 import re
@@ -9,31 +9,30 @@ LEVELS = {
     "extended": "ORT_ENABLE_EXTENDED",
     "all": "ORT_ENABLE_ALL",
 }
-"""How much ONNX Runtime's own optimiser does: the levels under our names, and under its own."""
+"""Levels of ONNX Runtime's optimiser: irgym's names, and those of ONNX Runtime."""
 
 OFF = "off"
-"""The level at which it does nothing."""
+"""The level at which the optimiser does nothing."""
 
 NUMBERS = {"off": 0, "basic": 1, "extended": 2, "all": 99}
-"""Its numbers for the levels."""
-
+"""ONNX Runtime's numbers of the levels."""
 
 CONFIG_VARIABLE = "ORT_LOAD_CONFIG_FROM_MODEL"
-"""The environment variable that makes ONNX Runtime read session options from a model, if it is 1."""
+"""Environment variable; if 1, ONNX Runtime reads session options from models."""
 
 
 def options_text(level: str, threads: int) -> str:
     """Return the options as text.
 
     Args:
-        level: What ONNX Runtime's own optimiser does, a key of `LEVELS`.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
         threads: Threads of an operator.
     """
     return f"graph_optimization_level={LEVELS[level]} intra_op_num_threads={threads}"
 
 
 def read_options(text: str) -> tuple[str, int] | None:
-    """Return the level and the threads that `options_text` wrote; None for another text."""
+    """Return the level and the threads in a text that `options_text` wrote; None for other texts."""
     found = re.fullmatch(r"graph_optimization_level=(\w+) intra_op_num_threads=([1-9]\d*)", text)
     level = next((level for level, name in LEVELS.items() if found and name == found[1]), None)
     return None if found is None or level is None else (level, int(found[2]))
@@ -42,7 +41,7 @@ def read_options(text: str) -> tuple[str, int] | None:
 def options_json(level: str, threads: int) -> str:
     """Return the options as ONNX Runtime reads them from a model's metadata `ort_config`.
 
-    It does so where the environment variable `CONFIG_VARIABLE` is 1.
+    It does so only if the environment variable `CONFIG_VARIABLE` is 1.
     """
     options = {
         "graph_optimization_level": NUMBERS[level],

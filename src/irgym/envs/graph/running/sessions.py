@@ -1,4 +1,4 @@
-"""Graphs and models in ONNX Runtime."""
+"""Sessions of graphs and models in ONNX Runtime."""
 
 import os
 from collections.abc import Generator, Mapping, Sequence
@@ -22,11 +22,11 @@ Array = NDArray[Any]
 _ORT: Any = import_module("onnxruntime")  # it comes without types
 
 FATAL = 4
-"""The level of what ONNX Runtime logs: what is wrong with a model, its exceptions say."""
+"""ONNX Runtime's lowest level of logging; its exceptions report errors anyway."""
 
 
 LONGEST_S = 30.0
-"""Seconds that the run of a model may take when it is read."""
+"""Limit in seconds for the run of a model when it is read."""
 
 
 class CompileError(IrgymError):
@@ -41,7 +41,7 @@ def options_of(level: str, threads: int) -> Any:
     """Return the options of a session.
 
     Args:
-        level: What ONNX Runtime's own optimiser does, a key of `LEVELS`.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
         threads: Threads of an operator.
     """
     options = _ORT.SessionOptions()
@@ -55,12 +55,12 @@ def options_of(level: str, threads: int) -> Any:
 def timed_options(level: str, threads: int) -> Any:
     """Return the options of a session that is timed, perhaps in turn with others.
 
-    Its threads wait busily during a run, as they do by default, but not after it: with the threads of another
-    session waiting for more, two threads on two cores took up to twice as long, and of two sessions of one
-    model either seemed faster by a quarter.
+    Its threads spin during a run, as by default, but not after it. With the threads of another session
+    spinning, two threads on two cores took up to twice as long, and either of two sessions of the same model
+    could seem faster by a quarter.
 
     Args:
-        level: What ONNX Runtime's own optimiser does, a key of `LEVELS`.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
         threads: Threads of an operator.
     """
     options = options_of(level, threads)
@@ -69,18 +69,18 @@ def timed_options(level: str, threads: int) -> Any:
 
 
 def opened(model: bytes | str, options: Any) -> Any:
-    """Return the session of a model or of its file.
+    """Return a session of a serialised model or of a model's file.
 
     Raises:
         CompileError: ONNX Runtime refuses it.
     """
-    with _own_options(), _explained("refuses the model"):
+    with _given_options(), _explained("refuses the model"):
         return _ORT.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 @contextmanager
-def _own_options() -> Generator[None]:
-    """Hide the variable that puts a model's own options in the place of those given, and loses weights."""
+def _given_options() -> Generator[None]:
+    """Hide the variable that makes ONNX Runtime take options from the model: ours would be ignored."""
     told = os.environ.pop(CONFIG_VARIABLE, None)
     try:
         yield
@@ -94,9 +94,9 @@ class Opened:
 
     Args:
         model: The model as `model_of` writes it, not whole.
-        apart: The weights that are no part of it, with their arrays.
+        apart: The weights that the model leaves out, with their arrays.
         threads: Threads of an operator.
-        level: What ONNX Runtime's own optimiser does to it, a key of `LEVELS`.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
 
     Raises:
         CompileError: ONNX Runtime refuses it.
@@ -110,16 +110,16 @@ class Opened:
         self._session = opened(model.SerializeToString(), options)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Return the results.
+        """Return the results on some inputs.
 
         Raises:
-            CompileError: It cannot be run on them.
+            CompileError: The model cannot run on them.
         """
         with _explained("cannot run the model"):
-            return [np.asarray(one) for one in self._session.run(None, dict(feeds))]
+            return [np.asarray(result) for result in self._session.run(None, dict(feeds))]
 
     def bound(self, feeds: Mapping[str, Array]) -> "Bound":
-        """Return it with inputs in place, to run it again and again."""
+        """Return the session bound to inputs, for repeated runs."""
         return Bound(self._session, feeds)
 
 
@@ -130,7 +130,7 @@ class Program(Opened):
         graph: The graph.
         weights: Arrays of its weights.
         threads: Threads of an operator.
-        level: What ONNX Runtime's own optimiser does to it, a key of `LEVELS`.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
 
     Raises:
         CompileError: ONNX Runtime refuses it.
@@ -141,11 +141,11 @@ class Program(Opened):
 
 
 class Profiled:
-    """A model that is run once, with its optimiser off, and tells what its operators did.
+    """A model that is profiled in one run, with ONNX Runtime's optimiser off.
 
     Args:
         model: The model as `model_of` writes it, not whole.
-        apart: The weights that are no part of it, with their arrays.
+        apart: The weights that the model leaves out, with their arrays.
         folder: Where the profile is written.
 
     Raises:
@@ -161,18 +161,18 @@ class Profiled:
         self._session = opened(model.SerializeToString(), options)
 
     def run(self, feeds: Mapping[str, Array]) -> list[Array]:
-        """Return the results.
+        """Return the results on some inputs.
 
         Raises:
-            CompileError: It cannot be run on them.
-            TooSlowError: It takes longer than `LONGEST_S`.
+            CompileError: The model cannot run on them.
+            TooSlowError: The run takes longer than `LONGEST_S`.
         """
         options = _ORT.RunOptions()
         stop = Timer(LONGEST_S, setattr, (options, "terminate", True))
         stop.start()
         try:
             with _explained("cannot run the model"):
-                return [np.asarray(one) for one in self._session.run(None, dict(feeds), options)]
+                return [np.asarray(result) for result in self._session.run(None, dict(feeds), options)]
         except CompileError as error:
             if options.terminate:
                 raise TooSlowError(f"a run takes longer than {LONGEST_S:.0f} s") from error
@@ -181,13 +181,13 @@ class Profiled:
             stop.cancel()
 
     def profile(self) -> Path:
-        """Return the file with what the operators did, in JSON."""
+        """Return the file with the profile, in JSON."""
         return Path(self._session.end_profiling())
 
 
 def _given_apart(options: Any, apart: Sequence[tuple[str, Array]]) -> list[tuple[Array, Any]]:
-    """Give a session weights that are no part of its model; return what must live as long as it does."""
-    # ONNX Runtime reads these arrays where they lie.
+    """Pass weights to a session that its model leaves out; return the objects that must outlive it."""
+    # ONNX Runtime reads these arrays in place.
     values = [(array, _ORT.OrtValue.ortvalue_from_numpy(array)) for _, array in apart]
     if apart:
         options.add_external_initializers([name for name, _ in apart], [value for _, value in values])
@@ -195,14 +195,14 @@ def _given_apart(options: Any, apart: Sequence[tuple[str, Array]]) -> list[tuple
 
 
 class Bound:
-    """A session with inputs and outputs in place.
+    """A session with bound inputs and outputs.
 
     Args:
         session: The session.
         feeds: The inputs.
 
     Raises:
-        CompileError: ONNX Runtime does not take them.
+        CompileError: ONNX Runtime rejects the inputs.
     """
 
     def __init__(self, session: Any, feeds: Mapping[str, Array]) -> None:
@@ -210,9 +210,8 @@ class Bound:
         self._binding = session.io_binding()
         self._values = {name: _ORT.OrtValue.ortvalue_from_numpy(array) for name, array in feeds.items()}
         names = [value.name for value in session.get_outputs()]
-        distinct = list(
-            dict.fromkeys(names)
-        )  # a binding has a place for each name, and a model may repeat one
+        # A binding has a place for each name, and a model may list an output twice.
+        distinct = list(dict.fromkeys(names))
         self._places = [distinct.index(name) for name in names]
         with _explained("cannot run the model"):
             for value in session.get_inputs():
@@ -221,10 +220,10 @@ class Bound:
                 self._binding.bind_output(name)
 
     def run(self, times: int) -> None:
-        """Run it so many times.
+        """Run the model a number of times.
 
         Raises:
-            CompileError: It cannot be run on its inputs.
+            CompileError: The model cannot run on its inputs.
         """
         with _explained("cannot run the model"):
             for _ in range(times):
@@ -238,11 +237,11 @@ class Bound:
 
 @contextmanager
 def _explained(what: str) -> Generator[None]:
-    """Turn what ONNX Runtime raises into one line."""
+    """Turn the exceptions of ONNX Runtime into a `CompileError` of one line."""
     try:
         yield
     except Exception as error:
-        # Its errors have no common class, and a run with bound inputs raises plain RuntimeErrors.
+        # The exceptions have no common class, and a run with bound inputs raises plain RuntimeErrors.
         if type(error) is not RuntimeError and not type(error).__module__.startswith("onnxruntime"):
             raise
         raise CompileError(f"ONNX Runtime {what}: {str(error).partition(chr(10))[0]}") from error

@@ -1,9 +1,9 @@
-"""Shapes as ONNX Runtime computes them, where inference tells others.
+"""Shapes as ONNX Runtime computes them, which correct those that onnx infers.
 
-Inference has its own formulas, such as that of the number of windows of a pool. What runs is believed.
+onnx infers shapes by other formulas in places, such as for the number of windows of a pool.
 """
 
-# onnx leaves parts of its own types open.
+# The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
 import json
@@ -27,16 +27,16 @@ Array = NDArray[Any]
 Shape = tuple[int, ...]
 
 NODE = "irgym:"
-"""Beginning of the names of operators while they are run: those within others have other names."""
+"""Prefix of the names of nodes in a profiled run; nodes of subgraphs have none."""
 
 
 def observed_shapes(
     graph: Graph, weights: Weights, draw: Callable[[], Mapping[str, Array]]
 ) -> dict[str, Shape]:
-    """Return the shapes of the tensors that operators make in one run, as far as ONNX Runtime tells them.
+    """Return the shapes of operators' results in a run, as far as ONNX Runtime reports them.
 
-    None are told where nothing can be drawn, or the graph does not run on what is: the checks, which draw
-    inputs too, say what is wrong.
+    The result is empty if no inputs can be drawn, or the graph does not run on them. The checks, which draw
+    inputs too, report such errors later.
 
     Args:
         graph: The graph.
@@ -48,10 +48,10 @@ def observed_shapes(
     """
     model = model_of(graph, weights, whole=False)
     for inner in graphs_of(model.graph):
-        for one in inner.node:
-            one.ClearField("name")  # profiles do not escape what names may hold
-    for place, one in enumerate(model.graph.node):
-        one.name = f"{NODE}{place}"
+        for node in inner.node:
+            node.ClearField("name")  # profiles do not escape special characters in names
+    for place, node in enumerate(model.graph.node):
+        node.name = f"{NODE}{place}"
     with TemporaryDirectory() as folder:
         profiled = Profiled(model, arrays_apart(graph, weights), Path(folder))
         try:
@@ -68,26 +68,27 @@ def observed_shapes(
 
 
 def _made(model: onnx.ModelProto, events: list[dict[str, Any]]) -> Iterator[tuple[str, Shape]]:
-    """Yield the values that operators made, by a profile, with their shapes."""
+    """Yield operators' results with their shapes, from the events of a profile."""
     for event in events:
-        # ONNX Runtime may add operators, named after others.
+        # ONNX Runtime may add operators, whose names extend those of others.
         found = re.fullmatch(rf"{NODE}(\d+)_kernel_time", str(event.get("name", "")))
         if event.get("cat") != "Node" or not found:
             continue
-        one = model.graph.node[int(found[1])]
-        made = [value for value in one.output if value]
+        node = model.graph.node[int(found[1])]
+        made = [value for value in node.output if value]
         told = [tuple(shape) for kinds in event["args"]["output_type_shape"] for shape in kinds.values()]
-        if len(made) == len(told):  # sequences are left out, and so it is not told which these are
+        if len(made) == len(told):  # profiles omit sequences; then the rest cannot be assigned
             yield from zip(made, told, strict=True)
 
 
 def correct(model: onnx.ModelProto, declared: onnx.ModelProto, shapes: Mapping[str, Shape]) -> None:
-    """Put shapes of a run in the place of inferred ones that differ, and restore those that were declared.
+    """Replace inferred shapes by those of a run, and restore the declared sizes of results.
 
     Args:
-        model: It is changed: values of which all sizes were inferred, and results of which not all were.
-        declared: The model as it came, with what its author says of the results.
-        shapes: Shapes of a run by value.
+        model: The model. It is changed: the shapes of values that were inferred in full, and of results that
+            were inferred in part.
+        declared: The model in its file, with the shapes that its author declared for results.
+        shapes: Shapes in a run, by value.
     """
     known = {value.name: value for value in declared.graph.output}
     results = {value.name for value in model.graph.output}
@@ -106,7 +107,7 @@ def correct(model: onnx.ModelProto, declared: onnx.ModelProto, shapes: Mapping[s
 
 
 def _restore(tensor: Any, declared: Any, seen: Shape) -> None:
-    """Give a result the sizes that were declared and that a run agrees with."""
+    """Give a result the declared sizes that agree with a run."""
     if not declared.HasField("shape") or len(declared.shape.dim) != len(seen):
         return
     tensor.shape.SetInParent()
@@ -114,6 +115,6 @@ def _restore(tensor: Any, declared: Any, seen: Shape) -> None:
         del tensor.shape.dim[:]
         for _ in seen:
             tensor.shape.dim.add()
-    for own, said, size in zip(tensor.shape.dim, declared.shape.dim, seen, strict=True):
-        if said.HasField("dim_value") and said.dim_value == size:
-            own.dim_value = size
+    for dim, original, size in zip(tensor.shape.dim, declared.shape.dim, seen, strict=True):
+        if original.HasField("dim_value") and original.dim_value == size:
+            dim.dim_value = size

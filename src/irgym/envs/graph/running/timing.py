@@ -1,14 +1,14 @@
-"""How models are timed."""
+"""Settings for timing models."""
 
 from irgym.measure.timing import Timing
 
-ONE = Timing(budget_ns=300_000_000, slow_ns=200_000_000)
-"""How models on one thread are timed: they take from one to hundreds of milliseconds."""
+SINGLE = Timing(budget_ns=300_000_000, slow_ns=200_000_000)
+"""Timing on one thread; runs take from one to hundreds of milliseconds."""
 
 SEVERAL = Timing(budget_ns=300_000_000, slow_ns=200_000_000, clock="process")
-"""The same on several threads."""
+"""Timing on several threads."""
 
 
 def timing_of(threads: int) -> Timing:
-    """Return how models are timed."""
-    return ONE if threads == 1 else SEVERAL
+    """Return the settings for a number of threads."""
+    return SINGLE if threads == 1 else SEVERAL

@@ -1,4 +1,4 @@
-"""Which builder makes the models of which family."""
+"""The builders of all families."""
 
 from irgym.envs.graph.programs.models import (
     dalle,
@@ -26,4 +26,4 @@ BUILDERS: dict[str, Builder] = {
     **transformer.BUILDERS,
     **unet.BUILDERS,
 }
-"""What makes the models of each family."""
+"""Builders of all families' models."""

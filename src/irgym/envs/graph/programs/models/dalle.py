@@ -100,4 +100,4 @@ def dalle(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"dalle": dalle}
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -24,11 +24,11 @@ ACTIVATIONS: Sequence[Callable[[], nn.Module]] = (
 
 
 class Draw:
-    """What is left to chance.
+    """Random choices of a network.
 
     Args:
-        seed: Of all choices.
-        depth: Blocks of a stage at most, and about the steps of a dense block at most.
+        seed: Seed of all choices.
+        depth: Largest number of blocks in a stage, and about the largest number of steps in a dense block.
     """
 
     def __init__(self, seed: int, depth: int) -> None:
@@ -42,11 +42,11 @@ class Draw:
         return self.random.choice(choices)
 
     def up_to(self, most: int, least: int = 1) -> int:
-        """Return a number of a range, both ends in it."""
+        """Return a number from `least` to `most`, both inclusive."""
         return self.random.randint(least, most)
 
     def likely(self, probability: float) -> bool:
-        """Return whether something of this probability is so."""
+        """Return True with a given probability."""
         return self.random.random() < probability
 
     def bare(self, inputs: int, outputs: int, size: int = 3, stride: int = 1, groups: int = 1) -> nn.Module:
@@ -248,4 +248,4 @@ def drawn_cnn(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"drawn_cnn": drawn_cnn}
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -244,4 +244,4 @@ def drawn_rnn(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"drawn_transformer": drawn_transformer, "drawn_rnn": drawn_rnn}
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -118,4 +118,4 @@ def emformer(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"emformer": emformer}
-"""What makes each family's models."""
+"""Builders of the families' models."""

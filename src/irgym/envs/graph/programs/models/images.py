@@ -1,6 +1,6 @@
 """Models of torchvision, with random weights."""
 
-# torch leaves parts of its own types open.
+# The types of torch are incomplete.
 # pyright: reportUnknownMemberType=false
 
 from functools import cache
@@ -91,4 +91,4 @@ BUILDERS: dict[str, Builder] = {
     "inception_v3": inception_v3,
     "vit_b_16": vit_b_16,
 }
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -197,4 +197,4 @@ _ALL: tuple[Callable[[Options], Model], ...] = (
 )
 
 BUILDERS: dict[str, Builder] = {builder.__name__: builder for builder in _ALL}
-"""What makes each family's models."""
+"""Builders of the families' models."""

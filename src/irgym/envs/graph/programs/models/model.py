@@ -1,4 +1,4 @@
-"""What a builder of models returns, and weights that hide no mistake."""
+"""Models that builders return, and weights that hide no errors of rewrites."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -17,9 +17,9 @@ class Model:
     """A model that can be exported.
 
     Attributes:
-        module: In evaluation mode; it returns one tensor.
-        inputs: An example of each input by its name, in the order in which the module takes them.
-        ranges: For each input of whole numbers, the least value and the one after the greatest.
+        module: A module in evaluation mode that returns one tensor.
+        inputs: An example of each input, by name, in the order of the module's parameters.
+        ranges: The half-open range of each integer input.
     """
 
     module: nn.Module
@@ -42,14 +42,14 @@ def images(options: Options) -> Tensor:
 
 
 def enliven(model: Model) -> None:
-    """Give random values to all that training would have changed and that starts as zeros or ones.
+    """Give random values to all parameters that start as zeros or ones and that training would change.
 
-    These are the gains, shifts and statistics of norms, biases, tokens for classes. Where they keep their
-    first values, a rewrite may drop them and nobody sees a difference.
+    These are gains, shifts and statistics of norms, biases, and class tokens. With their first values, a
+    wrong rewrite could drop them without changing the results.
 
-    A batch norm's variance is near that of what it gets for the model's inputs, as after training: otherwise
-    values grow from block to block until results are all but rounding errors. It follows in powers of two,
-    so that the way in which a machine rounds does not matter.
+    The variance of a batch norm is set close to the variance of its operand for the model's inputs, as after
+    training. Otherwise values would grow from block to block until rounding errors dominate. It is based on a
+    power of two, so that the results do not depend on how a machine rounds.
     """
     module = model.module
     with torch.no_grad():
@@ -70,7 +70,7 @@ def enliven(model: Model) -> None:
 
 
 def _fill_statistics(norm: nn.Module, arguments: tuple[Tensor]) -> None:
-    """Give a batch norm its statistics, random ones near those of its argument."""
+    """Give a batch norm random statistics close to those of its argument."""
     assert isinstance(norm, nn.BatchNorm2d)
     assert norm.running_mean is not None and norm.running_var is not None
     variance = 2.0 ** round(log2(max(float(arguments[0].double().var(correction=0)), 1e-6)))

@@ -61,4 +61,4 @@ def preresnet(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"preresnet": preresnet}
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -98,4 +98,4 @@ def gru(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"nasrnn": nasrnn, "lstm": lstm, "gru": gru}
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -33,4 +33,4 @@ def transformer(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"transformer": transformer}
-"""What makes each family's models."""
+"""Builders of the families' models."""

@@ -54,4 +54,4 @@ def unet(options: Options) -> Model:
 
 
 BUILDERS: dict[str, Builder] = {"unet": unet}
-"""What makes each family's models."""
+"""Builders of the families' models."""
