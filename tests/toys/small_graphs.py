@@ -35,21 +35,21 @@ def graph_of(
         name: literal(array, "float32" if array.dtype.kind == "f" else str(array.dtype))
         for name, array in arrays.items()
     }
-    types.update({name: one.type for name, one in own.items()})
-    for one in nodes:
-        known = [own[name].array if name in own else None for name in one.inputs]
-        given = [types.get(name) for name in one.inputs]
-        made = types_of(one.operator, given, dict(one.attributes), known, len(one.outputs))
-        types.update(zip(one.outputs, made, strict=True))
+    types.update({name: weight.type for name, weight in own.items()})
+    for node in nodes:
+        known = [own[name].array if name in own else None for name in node.inputs]
+        given = [types.get(name) for name in node.inputs]
+        made = types_of(node.operator, given, dict(node.attributes), known, len(node.outputs))
+        types.update(zip(node.outputs, made, strict=True))
     return Graph.of(nodes, types, own, list(inputs), outputs, [("", 20)])
 
 
 def sites_of(rule: Rule, graph: Graph, precision: str = "float32") -> list[Site]:
     return [
         site
-        for one in graph.nodes.values()
-        if rule.anchors is None or one.operator in rule.anchors
-        for site in rule.sites(graph, one, BLOCK, precision)
+        for node in graph.nodes.values()
+        if rule.anchors is None or node.operator in rule.anchors
+        for site in rule.sites(graph, node, BLOCK, precision)
     ]
 
 
@@ -58,20 +58,20 @@ def applied(rule: Rule, graph: Graph, place: int = 0) -> Graph:
 
 
 def operators_of(graph: Graph) -> list[str]:
-    return sorted(one.operator for one in graph.nodes.values())
+    return sorted(node.operator for node in graph.nodes.values())
 
 
 def in_float32(instance: Instance) -> Instance:
     """Return an instance with single in the place of double precision."""
     graph = instance.graph
-    arrays = {name: _single(instance.weights.array(one)) for name, one in graph.weights.items()}
+    arrays = {name: _single(instance.weights.array(weight)) for name, weight in graph.weights.items()}
     types = {
         name: TensorType(kind.dtype.replace("float64", "float32"), kind.shape)
         for name, kind in graph.types.items()
     }
     nodes = {
-        name: replace(one, attributes=(("to", SINGLE),)) if one.attributes == (("to", DOUBLE),) else one
-        for name, one in graph.nodes.items()
+        name: replace(node, attributes=(("to", SINGLE),)) if node.attributes == (("to", DOUBLE),) else node
+        for name, node in graph.nodes.items()
     }
     weights = {name: literal(array, str(array.dtype)) for name, array in arrays.items()}
     feeds = {name: _single(array) for name, array in instance.feeds.items()}
