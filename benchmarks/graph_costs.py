@@ -19,10 +19,10 @@ from scipy.optimize import nnls
 
 from irgym.core.actions import Action
 from irgym.core.environment import Bench
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
 

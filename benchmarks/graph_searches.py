@@ -19,7 +19,6 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.environment import Bench, Versus
 from irgym.core.schedule import replay
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.eqsat.saturation import Limits, saturate
 from irgym.envs.graph.ir.graph import Graph
@@ -27,6 +26,7 @@ from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import literal
 from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
 from irgym.search.budget import Budget

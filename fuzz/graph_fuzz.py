@@ -1,15 +1,15 @@
-"""Random rewrites of models of all families: no unsound graph, no wrong result, no two graphs of one digest.
+"""Random rewrites of models of all families: no unsound graph, no wrong result, no shared digest.
 
-Each sequence draws a rule among those that apply, then a place for it, a random number of times; every other
-time among those that only other rules made possible, where there are some. On the way:
-- sites kept from step to step are those found anew; a state is not changed by what follows from it;
-- the graph fits together, without circles; types are those that ONNX infers;
-- graphs of equal digests compute the same things, each as often, by another algorithm; renamed ones have
-  equal digests, and those that differ in an attribute, an operator, an operand or a weight have others;
-- the schedule, parsed and replayed by a task of its own, gives the same graph with the same names.
-The last graph of each is compared with the model as written: in ONNX Runtime, and in double precision in
-numpy where that knows all its operators. A sequence is drawn by the seed, the program and its number alone,
-so that a run can be split, and a failure repeated: `--families dalle --first 17 --sequences 1`.
+Each sequence repeatedly draws an applicable rule and then a site for it; every second time, the rule is one
+that only earlier rewrites made applicable, if there is any. The checks on the way:
+- the incremental sites equal the sites of a full search; later steps do not change a state;
+- graphs are consistent and have no circles; types agree with those that ONNX infers;
+- graphs with equal digests are isomorphic, by another algorithm; renamed graphs have equal digests, and
+  graphs that differ in an attribute, an operator, an operand or a weight have different ones;
+- the schedule, parsed and replayed by a new task, gives the same graph with the same names.
+The last graph of each sequence is compared with the original model: in ONNX Runtime, and in numpy in float64
+if the reference supports all operators. A sequence depends only on the seed, the program and its number, so
+that a run can be split, and a failure repeated: `--families dalle --first 17 --sequences 1`.
 
     python fuzz/graph_fuzz.py --sequences 5000
     python fuzz/graph_fuzz.py --sequences 3200 --steps 8 --instances
@@ -41,12 +41,12 @@ from irgym.base.errors import ProgramError
 from irgym.core.actions import Action
 from irgym.core.cost import Validation
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.checking.checks import feeds_of
 from irgym.envs.graph.environment import GRAPH, RUNNING
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.reference.calls import OperatorError
 from irgym.envs.graph.rewriting.verification import error_of
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.state import GraphState
@@ -57,51 +57,51 @@ from irgym.measure.target import target_of
 Array = NDArray[Any]
 
 FEWER = 6
-"""How many times fewer sequences heavy families have."""
+"""Factor by which heavy families have fewer sequences."""
 
 CHECKED = 0.4
-"""Share of the states on the way that are checked; the last one of a sequence always is."""
+"""Share of the intermediate states that are checked; the last state always is."""
 
 CLOSE = 1e-6
-"""Greatest difference in double precision, as a share of the greatest: numbers in rules have 24 bits."""
+"""Greatest accepted difference in float64, relative to the greatest value: numbers in rules have 24 bits."""
 
 GROWN = 600
-"""Operators from which on a sequence ends: some rules make many of few."""
+"""Number of operators at which a sequence ends: some rules multiply operators."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of a run."""
 
     sequences: int = 230
     """Random sequences over all programs."""
     first: int = 0
     """Number of the first sequence of each program."""
     steps: int = 25
-    """Most rewrites of a sequence."""
+    """Greatest number of rewrites in a sequence."""
     seed: int = 0
     """Seed of rewrites and inputs."""
     workers: int = 1
-    """Processes."""
+    """Number of processes."""
     families: tuple[str, ...] = ()
     """Families of models, or rules of instances; by default all."""
     instances: bool = False
-    """Take instances of rules, an ONNX file for each, in the place of families: all rules have a place."""
+    """Use instances of rules, as ONNX files, instead of families: every rule has a site."""
     tiny: bool = False
-    """Take the models of the data set `tiny` alone."""
+    """Use only the models of the data set `tiny`."""
 
 
 @dataclass
 class Tally:
-    """What came of sequences.
+    """Results of sequences.
 
     Attributes:
-        counts: What was checked, by what it is.
-        rules: How often each rule was taken.
-        applied: How often each rule might have been.
-        failures: What went wrong, with what repeats it.
-        worst: Greatest error in ONNX Runtime, as a share of what is allowed, and in double precision.
-        unknown: Operators that numpy does not know.
+        counts: Number of checks, by kind.
+        rules: Number of rewrites by each rule.
+        applied: Number of times that each rule was applicable.
+        failures: Failures, with options to repeat them.
+        worst: Greatest error in ONNX Runtime, relative to the accepted one, and in float64.
+        unknown: Operators that the reference does not support.
         print: Digest of all names and digests: equal for runs with equal options.
     """
 
@@ -114,7 +114,7 @@ class Tally:
     print: str = ""
 
     def add(self, other: "Tally") -> None:
-        """Add what came of other sequences."""
+        """Add the results of other sequences."""
         self.counts += other.counts
         self.rules += other.rules
         self.applied += other.applied
@@ -125,17 +125,17 @@ class Tally:
 
 
 class Fuzz:
-    """Random sequences on one program.
+    """Random sequences on a program.
 
     Args:
         uri: The program.
-        options: What to check.
+        options: Options of the run.
     """
 
     def __init__(self, uri: str, options: Options) -> None:
         self.task = GRAPH.task(uri) if uri.startswith("graph:") else _task_of(uri)
-        one = self.task
-        self.other = GraphTask(one.uri, one.path, one.graph, one.target, one.threads, one.toolchain)
+        task = self.task
+        self.other = GraphTask(task.uri, task.path, task.graph, task.target, task.threads, task.toolchain)
         self.options = options
         self.tally = Tally()
         self.weights = model_at(self.task.path).weights
@@ -146,7 +146,7 @@ class Fuzz:
         self.at_first = {kind for kind, _ in self.task.mask(self.task.initial()).candidates}
 
     def in_doubles(self, graph: Graph) -> list[Array] | None:
-        """Return a graph's results in double precision; None where numpy does not know an operator."""
+        """Return the results of a graph in float64; None if the reference does not support an operator."""
         try:
             return computed(graph, self.doubles, self.feeds, self.task.finder.block)
         except OperatorError as error:
@@ -154,7 +154,7 @@ class Fuzz:
             return None
 
     def run(self, child: Child, number: int) -> None:
-        """Check a sequence; what goes wrong is noted in the tally."""
+        """Run and check a sequence; failures go to the tally."""
         rng = np.random.default_rng((self.options.seed, zlib.crc32(self.task.uri.encode()), number))
         states, taken = [self.task.initial()], list[Action]()
         try:
@@ -162,7 +162,7 @@ class Fuzz:
             self.check_state(rng, states[-1])
             self.check_replay(states, taken)
             self.check_results(child, states, taken)
-        except Exception as error:  # noqa: BLE001 - every failure is one of what is checked, and the rest goes on
+        except Exception as error:  # noqa: BLE001 - any exception is a failure of this sequence only
             text = Schedule(tuple(taken)).text(self.task.space)
             place = traceback.extract_tb(error.__traceback__)[-1]
             said = f"{type(error).__name__} in {place.name}: {error}".partition("\n")[0]
@@ -173,12 +173,12 @@ class Fuzz:
         self.tally.counts["sequences"] += 1
 
     def failed(self, said: str) -> None:
-        """Note a failure."""
+        """Record a failure."""
         self.tally.failures.append(f"{self.task.uri} {said}")
         print(f"  FAILED {self.tally.failures[-1]}", flush=True)
 
     def drawn(self, rng: np.random.Generator, states: list[GraphState], taken: list[Action]) -> None:
-        """Append random rewrites and the states after them, which are checked."""
+        """Append random rewrites and the states after them, and check the states."""
         for _ in range(int(rng.integers(1, self.options.steps + 1))):
             state = states[-1]
             by_rule: dict[int, list[str]] = {}
@@ -201,7 +201,7 @@ class Fuzz:
                 self.check_state(rng, states[-1])
 
     def check_state(self, rng: np.random.Generator, state: GraphState) -> None:
-        """Check a state against what is found without those before it."""
+        """Check a state against one computed from its graph alone."""
         self.tally.counts["states"] += 1
         anew = replace(state, sites=self.task.finder.all(state.graph))
         kept, found = self.task.candidates(state), self.task.candidates(anew)
@@ -218,7 +218,7 @@ class Fuzz:
             self.check_digest(rng, state)
 
     def check_digest(self, rng: np.random.Generator, state: GraphState) -> None:
-        """Check that names do not matter to a digest, and everything else does."""
+        """Check that a digest depends on everything except names."""
         other = renamed(state.graph, rng)
         assert same(other, state.graph, self.weights), "a renamed graph is another"
         assert other.digest == state.digest, "names matter to the digest"
@@ -229,7 +229,7 @@ class Fuzz:
             assert alike or not equal, f"equal digests with another {what}"
 
     def check_replay(self, states: list[GraphState], taken: list[Action]) -> None:
-        """Check that a schedule's text leads a task that saw nothing else to the same state."""
+        """Check that the text of a schedule leads a new task to the same state."""
         text = Schedule(tuple(taken)).text(self.task.space)
         again = replay(self.other, Schedule.parse(text, self.other.space))
         assert again == states[-1], "replay leads to another state"
@@ -240,7 +240,7 @@ class Fuzz:
         )
 
     def check_results(self, child: Child, states: list[GraphState], taken: list[Action]) -> None:
-        """Check what a model computes; where it is wrong, the first rewrite that makes it so is named."""
+        """Check the results of a model; if they are wrong, find the first rewrite at fault."""
         wrong = self.wrong(child, states[-1])
         if not wrong:
             return
@@ -250,7 +250,7 @@ class Fuzz:
         raise AssertionError(f"{wrong}, and not again")
 
     def wrong(self, child: Child, state: GraphState) -> str:
-        """Return what is wrong with a model's results; nothing where they are right."""
+        """Return what is wrong with the results of a model; empty if they are right."""
         got = None if self.expected is None else self.in_doubles(state.graph)
         if self.expected is not None and got is not None:
             error = max(error_of(a, b) for a, b in zip(self.expected, got, strict=True))
@@ -273,13 +273,13 @@ class Fuzz:
 
 
 def _task_of(path: str) -> GraphTask:
-    """Return the task of a model that is in the form that is kept."""
+    """Return the task of a model that is stored in the form of opened models."""
     name = Path(path).stem
     return GraphTask(name, path, model_at(path).graph, target_of(None), 1, toolchain())
 
 
 def _snapshot(task: GraphTask, state: GraphState) -> tuple[object, ...]:
-    """Return all that a state holds, by value."""
+    """Return the content of a state, by value."""
     graph = state.graph
     tables = (graph.nodes, graph.producers, graph.users, graph.types, graph.weights)
     copies = tuple(tuple(table.items()) for table in tables)
@@ -287,7 +287,7 @@ def _snapshot(task: GraphTask, state: GraphState) -> tuple[object, ...]:
 
 
 def fuzzed(work: Sequence[tuple[str, int]], options: Options) -> Tally:
-    """Return what came of so many sequences on each of some programs."""
+    """Return the results of a number of sequences on each program."""
     total = Tally()
     with Child(RUNNING) as child:
         for uri, count in work:
@@ -312,7 +312,7 @@ def fuzzed(work: Sequence[tuple[str, int]], options: Options) -> Tally:
 
 
 def programs(options: Options, folder: Path) -> list[str]:
-    """Return the programs; those that are written for it go to a folder."""
+    """Return the programs; instances of rules are written to a folder."""
     if options.instances:
         block = block_of(target_of(None))
         return [str(written(rule, options.seed, block, folder)) for rule in RULES]
@@ -322,12 +322,12 @@ def programs(options: Options, folder: Path) -> list[str]:
 
 
 def family_of(program: str) -> str:
-    """Return a program's family; the rule of an instance."""
+    """Return the family of a program, or the rule of an instance."""
     return GRAPH.family(program) if program.startswith("graph:") else Path(program).stem
 
 
 def shares(options: Options, folder: Path) -> list[tuple[str, int]]:
-    """Return programs, and how many sequences each has."""
+    """Return programs with their numbers of sequences."""
     found = programs(options, folder)
     if options.families:
         found = [uri for uri in found if family_of(uri) in options.families]

@@ -1,11 +1,11 @@
-"""Mutants of whole networks: which wrong ones the checks of whole models accept.
+"""Mutants of whole networks: the wrong ones that the checks of whole models accept.
 
     python fuzz/graph_mutants.py --count 400
 
-Each mutant is a network of the data sets, very small, with one operator changed: another operator, attribute,
-order of operands or constant, or none at all. The checks judge all of them on two seeds. A mutant that they
-accept is compared with the network on further inputs, in many sizes: where it differs there by far, it was
-accepted wrongly, and is printed; others are held to be equal.
+Each mutant is a very small network of the data sets with a change to an operator: another operator,
+attribute, order of operands or constant, or the operator removed. The checks judge every mutant with two
+seeds. An accepted mutant is compared with the network on further inputs of many sizes: if it differs there by
+far, it was wrongly accepted and is printed; otherwise it counts as equal.
 """
 
 import os
@@ -86,7 +86,7 @@ OPERATORS: Mapping[str, tuple[str, ...]] = {
     "Sub": ("Add",),
     "Tanh": ("Softsign", "Sigmoid"),
 }
-"""Operators that take the place of others."""
+"""Operators that replace others in mutants."""
 
 SAME_TYPE = frozenset(
     {"Add", "Mul", "Sub", "Div", "Relu", "Gelu", "Erf", "Clip", "Max", "Min", "Where", "Softmax", "Tanh"}
@@ -102,50 +102,54 @@ SAME_TYPE = frozenset(
         "Cast",
     }
 )
-"""Operators that may be left out where an operand has the type of the result."""
+"""Operators that may be removed if an operand has the type of the result."""
 
 FAR = 100.0
-"""How many times as far as allowed a mutant is off on other inputs that was accepted wrongly."""
+"""Error on further inputs, relative to the accepted one, above which a mutant counts as wrong."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options of a run."""
 
     count: int = 400
-    """How many mutants of each network, at most."""
+    """Greatest number of mutants of each network."""
     seed: int = 0
     """Seed of the mutants and of the inputs."""
     seconds: float = 540.0
-    """After how many seconds to stop."""
+    """Seconds after which to stop."""
     networks: tuple[str, ...] = NETWORKS
     """The networks."""
 
 
 def mutants(graph: Graph, weights: Weights) -> Iterator[tuple[str, Graph]]:
-    """Yield graphs that differ from one in an operator, with what differs."""
-    for one in graph.order:
-        for other in OPERATORS.get(one.operator, ()):
-            inputs = one.inputs[:1] if other in ("Abs", "ReduceL1") and len(one.inputs) == 1 else one.inputs
-            yield (
-                f"{other} for {one.operator}",
-                _with(graph, one, replace(one, operator=other, inputs=inputs)),
+    """Yield graphs with a change to an operator, and a description of it."""
+    for node in graph.order:
+        for other in OPERATORS.get(node.operator, ()):
+            inputs = (
+                node.inputs[:1] if other in ("Abs", "ReduceL1") and len(node.inputs) == 1 else node.inputs
             )
-        for name, value in one.attributes:
+            yield (
+                f"{other} for {node.operator}",
+                _with(graph, node, replace(node, operator=other, inputs=inputs)),
+            )
+        for name, value in node.attributes:
             for said, changed in _changed(name, value):
-                attributes = tuple((key, changed if key == name else old) for key, old in one.attributes)
-                yield f"{one.operator} {said}", _with(graph, one, replace(one, attributes=attributes))
-        if one.operator in ("Sub", "Div", "MatMul", "Pow", "Where", "Concat", "Less", "Greater"):
-            turned = (*one.inputs[:-2], one.inputs[-1], one.inputs[-2]) if len(one.inputs) > 1 else one.inputs
-            yield f"{one.operator} with operands exchanged", _with(graph, one, replace(one, inputs=turned))
-        yield from _left_out(graph, one)
-        yield from _without_bias(graph, one)
-        yield from _other_constants(graph, one, weights)
-        yield from _written_out(graph, one)
+                attributes = tuple((key, changed if key == name else old) for key, old in node.attributes)
+                yield f"{node.operator} {said}", _with(graph, node, replace(node, attributes=attributes))
+        if node.operator in ("Sub", "Div", "MatMul", "Pow", "Where", "Concat", "Less", "Greater"):
+            turned = (
+                (*node.inputs[:-2], node.inputs[-1], node.inputs[-2]) if len(node.inputs) > 1 else node.inputs
+            )
+            yield f"{node.operator} with operands exchanged", _with(graph, node, replace(node, inputs=turned))
+        yield from _left_out(graph, node)
+        yield from _without_bias(graph, node)
+        yield from _other_constants(graph, node, weights)
+        yield from _written_out(graph, node)
 
 
 def _with(graph: Graph, old: Node, *new: Node, weights: Mapping[str, Literal] | None = None) -> Graph:
-    nodes = [node for one in graph.order for node in (new if one.name == old.name else (one,))]
+    nodes = [node for kept in graph.order for node in (new if kept.name == old.name else (kept,))]
     changed = {**graph.weights, **(weights or {})}
     types = {**graph.types, **{name: weight.type for name, weight in (weights or {}).items()}}
     return Graph.of(nodes, types, changed, graph.inputs, graph.outputs, graph.opsets)
@@ -166,31 +170,31 @@ def _changed(name: str, value: Attribute) -> Iterator[tuple[str, Attribute]]:
             yield f"{name} with its last two exchanged", last
 
 
-def _left_out(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
-    """Yield the graph without a node, one of whose operands is taken for the result."""
-    for place, name in enumerate(one.inputs):
+def _left_out(graph: Graph, node: Node) -> Iterator[tuple[str, Graph]]:
+    """Yield the graph without a node, with an operand of it in place of its result."""
+    for place, name in enumerate(node.inputs):
         kind = graph.types.get(name)
-        if one.operator in SAME_TYPE and kind is not None and kind == graph.types.get(one.name):
-            passing = Node("Identity", (name,), (one.name,))
-            yield f"operand {place} of {one.operator} for its result", _with(graph, one, passing)
+        if node.operator in SAME_TYPE and kind is not None and kind == graph.types.get(node.name):
+            passing = Node("Identity", (name,), (node.name,))
+            yield f"operand {place} of {node.operator} for its result", _with(graph, node, passing)
 
 
-def _without_bias(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
-    if one.operator in ("Conv", "Gemm", "LayerNormalization") and len(one.inputs) == 3:
-        yield f"{one.operator} without its bias", _with(graph, one, replace(one, inputs=one.inputs[:2]))
+def _without_bias(graph: Graph, node: Node) -> Iterator[tuple[str, Graph]]:
+    if node.operator in ("Conv", "Gemm", "LayerNormalization") and len(node.inputs) == 3:
+        yield f"{node.operator} without its bias", _with(graph, node, replace(node, inputs=node.inputs[:2]))
 
 
-def _other_constants(graph: Graph, one: Node, weights: Weights) -> Iterator[tuple[str, Graph]]:
+def _other_constants(graph: Graph, node: Node, weights: Weights) -> Iterator[tuple[str, Graph]]:
     """Yield the graph with another constant as an operand of a node."""
-    for place, name in enumerate(one.inputs):
+    for place, name in enumerate(node.inputs):
         if name not in graph.weights or not graph.weights[name].type.size:
             continue
         array = weights.array(graph.weights[name])
         for said, other in _changed_array(array):
             weight = Literal(graph.weights[name].type, np.ascontiguousarray(other).tobytes())
-            inputs = (*one.inputs[:place], "mutant", *one.inputs[place + 1 :])
-            made = _with(graph, one, replace(one, inputs=inputs), weights={"mutant": weight})
-            yield f"operand {place} of {one.operator} {said}", made
+            inputs = (*node.inputs[:place], "mutant", *node.inputs[place + 1 :])
+            made = _with(graph, node, replace(node, inputs=inputs), weights={"mutant": weight})
+            yield f"operand {place} of {node.operator} {said}", made
 
 
 def _changed_array(array: Array) -> Iterator[tuple[str, Array]]:
@@ -216,14 +220,14 @@ def _changed_array(array: Array) -> Iterator[tuple[str, Array]]:
         yield "with its last truth turned", found
 
 
-def _written_out(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
-    """Yield softmax and its kin as exponentials that overflow, and Where as a sum."""
-    y, kind = one.name, graph.types.get(one.name)
-    if kind is None or not one.inputs:
+def _written_out(graph: Graph, node: Node) -> Iterator[tuple[str, Graph]]:
+    """Yield softmax and similar operators with exponentials that overflow, and Where as a sum."""
+    y, kind = node.name, graph.types.get(node.name)
+    if kind is None or not node.inputs:
         return
-    x = one.inputs[0]
-    if one.operator == "Softmax":
-        axis = one.attribute("axis", -1)
+    x = node.inputs[0]
+    if node.operator == "Softmax":
+        axis = node.attribute("axis", -1)
         axes = Literal(replace(kind, dtype="int64", shape=(1,)), np.array([axis], np.int64).tobytes())
         parts = (
             Node("Exp", (x,), ("mutant_e",)),
@@ -232,24 +236,24 @@ def _written_out(graph: Graph, one: Node) -> Iterator[tuple[str, Graph]]:
         )
         yield (
             "Softmax without subtracting the maximum",
-            _with(graph, one, *parts, weights={"mutant_axes": axes}),
+            _with(graph, node, *parts, weights={"mutant_axes": axes}),
         )
-    if one.operator == "Sigmoid":
+    if node.operator == "Sigmoid":
         unit = Literal(replace(kind, shape=()), np.ones((), kind.dtype).tobytes())
         parts = (
             Node("Exp", (x,), ("mutant_e",)),
             Node("Add", ("mutant_e", "mutant_1"), ("mutant_s",)),
             Node("Div", ("mutant_e", "mutant_s"), (y,)),
         )
-        yield "Sigmoid that overflows", _with(graph, one, *parts, weights={"mutant_1": unit})
+        yield "Sigmoid that overflows", _with(graph, node, *parts, weights={"mutant_1": unit})
 
 
 class Further:
-    """A network's results on further inputs, of many sizes.
+    """Results of a network on further inputs of many sizes.
 
     Args:
         path: The network.
-        seed: What the inputs depend on.
+        seed: Seed of the inputs.
     """
 
     def __init__(self, path: str, seed: int) -> None:
@@ -263,18 +267,18 @@ class Further:
         self.results = [original.run(feeds) for feeds in self.feeds]
 
     def difference(self, program: Program) -> float:
-        """Return how far a mutant's results are off at most, over the size of each row of results."""
+        """Return the greatest error of the results of a mutant, relative to the size of each row."""
         worst = 0.0
         for feeds, wanted in zip(self.feeds, self.results, strict=True):
-            for one, other in zip(wanted, program.run(feeds), strict=True):
-                if one.dtype.kind != "f":
-                    worst = max(worst, float(np.mean(one != other)))
+            for expected, other in zip(wanted, program.run(feeds), strict=True):
+                if expected.dtype.kind != "f":
+                    worst = max(worst, float(np.mean(expected != other)))
                     continue
-                if not np.array_equal(np.isfinite(one), np.isfinite(other)):
+                if not np.array_equal(np.isfinite(expected), np.isfinite(other)):
                     return float("inf")
-                kept = np.isfinite(one)
-                size = float(np.abs(one[kept]).max(initial=1e-30))
-                off = np.abs(one[kept].astype(np.float64) - other[kept])
+                kept = np.isfinite(expected)
+                size = float(np.abs(expected[kept]).max(initial=1e-30))
+                off = np.abs(expected[kept].astype(np.float64) - other[kept])
                 worst = max(worst, float(off.max(initial=0.0)) / size)
         return worst
 
@@ -284,7 +288,7 @@ def _scaled(array: Array, scale: float) -> Array:
 
 
 def judged(uri: str, options: Options, until: float, counts: Counter[str]) -> list[str]:
-    """Judge the mutants of a network; return those that were accepted wrongly, in words."""
+    """Judge the mutants of a network, and return descriptions of those that were wrongly accepted."""
     task = GRAPH.task(f"graph://{uri}")
     weights = model_at(task.path).weights
     checks = [checks_on(task.path, 2, options.seed + way) for way in range(2)]
@@ -304,10 +308,10 @@ def judged(uri: str, options: Options, until: float, counts: Counter[str]) -> li
 
 
 def verdict(mutant: Graph, weights: Weights, checks: Sequence[Checks], further: Further) -> str:
-    """Return what the checks say of a mutant, in words."""
+    """Return the verdict of the checks on a mutant, in words."""
     try:
         program = Program(mutant, weights, 1)
-        if not all(one.judge(program.run).checked for one in checks):
+        if not all(check.judge(program.run).checked for check in checks):
             return "caught"
         off = further.difference(program)
     except (CompileError, ValueError):
@@ -317,7 +321,7 @@ def verdict(mutant: Graph, weights: Weights, checks: Sequence[Checks], further: 
 
 
 def apart(call: Callable[[], str]) -> str:
-    """Return what a call returns in a process of its own; `broken` where that dies, as of a bad model."""
+    """Return the result of a call in a separate process; `broken` if the process dies."""
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -331,7 +335,7 @@ def apart(call: Callable[[], str]) -> str:
 
 
 def main(options: Options) -> int:
-    """Print what was accepted wrongly; return 1 where there is something."""
+    """Print the wrongly accepted mutants; return 1 if there are any."""
     until, accepted = time.monotonic() + options.seconds, 0
     counts = Counter[str]()
     for uri in options.networks:

@@ -1,8 +1,8 @@
-"""ONNX's own node tests: each is opened, rewritten at random, exported, and run against the expected values.
+"""ONNX's node tests: each is opened, rewritten at random, exported, and run against the expected values.
 
-A test counts as run by ONNX Runtime where its model runs there as it is, with its optimiser off, and gives
-the expected values itself. Of these, each is right (the export gives the expected values), refused (in
-one sentence; reasons are listed), or wrong. Inputs of whole numbers get the range of the test's own values.
+A test counts if ONNX Runtime, without optimisation, runs the original model and returns the expected values.
+Of these, each is right (the export returns the expected values), refused (in one sentence; reasons are
+listed), or wrong. Integer inputs get the range of the values in the test.
 
     python fuzz/graph_node_tests.py
     python fuzz/graph_node_tests.py --every 20 --seed 3
@@ -27,17 +27,17 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 STEPS = 6
-"""Most rewrites of a model."""
+"""Greatest number of rewrites of a model."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options of a run."""
 
     every: int = 1
-    """Take each so many-th test only."""
+    """Take every n-th test only."""
     count: int | None = None
-    """Most tests."""
+    """Greatest number of tests."""
     seed: int = 0
     """Seed of rewrites."""
     names: tuple[str, ...] = ()
@@ -46,15 +46,15 @@ class Options:
 
 @dataclass(frozen=True)
 class Case:
-    """A node test with tensors alone.
+    """A node test whose inputs and outputs are tensors.
 
     Attributes:
-        name: Its name.
+        name: Name of the test.
         model: Its model.
-        feeds: For each of its data sets, the inputs by name.
-        expected: For each, the results.
-        rtol: How far a result may be off, as a share of the expected one.
-        atol: The same, absolutely.
+        feeds: Inputs by name, for each data set.
+        expected: Expected results, for each data set.
+        rtol: Relative tolerance.
+        atol: Absolute tolerance.
     """
 
     name: str
@@ -65,11 +65,11 @@ class Case:
     atol: float
 
     def agrees(self, results: Sequence[Sequence[Any]], step: int = 0) -> bool:
-        """Say whether results are the expected ones, as ONNX's own runner compares them.
+        """Say whether results equal the expected ones, compared as in ONNX's runner.
 
         Args:
             results: Results for each data set.
-            step: How far whole numbers may be off: those that were rounded may fall on the other side.
+            step: Accepted difference of integers: rounding may go to the other side.
         """
         return all(
             len(found) == len(wanted)
@@ -79,12 +79,14 @@ class Case:
 
 
 def alike(found: Any, wanted: Any, rtol: float, atol: float, step: int = 0) -> bool:
-    """Say whether a result is the expected one."""
+    """Say whether a result equals the expected one."""
     if isinstance(wanted, list):
         return (
             isinstance(found, list)
             and len(found) == len(wanted)
-            and all(alike(one, other, rtol, atol, step) for one, other in zip(found, wanted, strict=True))
+            and all(
+                alike(result, other, rtol, atol, step) for result, other in zip(found, wanted, strict=True)
+            )
         )
     if wanted is None or found is None:
         return found is wanted
@@ -118,7 +120,7 @@ def cases(options: Options) -> Iterator[Case]:
 
 
 def _plain(value: Any) -> Any:
-    """Return a value of a data set as ONNX Runtime is given it."""
+    """Return a value of a data set in the form that ONNX Runtime takes."""
     if isinstance(value, onnx.TensorProto):
         return onnx.numpy_helper.to_array(value)
     if isinstance(value, onnx.SequenceProto):
@@ -129,12 +131,12 @@ def _plain(value: Any) -> Any:
 
 
 def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
-    """Return what comes of a test, and the reason or the failure.
+    """Return the outcome of a test, and the reason or the failure.
 
     Args:
         case: The test.
         seed: Seed of rewrites.
-        folder: Where to write.
+        folder: Folder for the models.
     """
     try:
         itself = ran(case.model.SerializeToString(), case.feeds)
@@ -165,7 +167,7 @@ def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
 
 
 def main(options: Options) -> int:
-    """Try all tests; return how many came out wrong, or in a traceback."""
+    """Try all tests; return the number of wrong results and tracebacks."""
     counts: Counter[str] = Counter()
     reasons: dict[str, list[str]] = {}
     with TemporaryDirectory() as folder:

@@ -1,8 +1,8 @@
-"""All operators of opsets 7 to 12, each alone and inside of `If`: right against the file itself, or refused.
+"""All operators of opsets 7 to 12, each alone and inside `If`: results as from the file, or a refusal.
 
 For each operator and each of these opsets there are a few models, with the attributes and inputs that the
 operator had then. Those that ONNX Runtime runs are opened, rewritten at random, exported, and run beside the
-file as it is, on the same inputs, with ONNX Runtime's optimiser off.
+original file, on the same inputs, without ONNX Runtime's optimisation.
 
     python fuzz/graph_old_opsets.py
     python fuzz/graph_old_opsets.py --operators Resize Upsample
@@ -32,38 +32,38 @@ OPSETS = range(7, 13)
 """The opsets that are converted."""
 
 IR_VERSION = 7
-"""Version of the format of the models: that of opset 12."""
+"""IR version of the models, that of opset 12."""
 
 STEPS = 4
-"""Most rewrites of a model."""
+"""Greatest number of rewrites of a model."""
 
 CLOSE = 1e-5
-"""Greatest difference of results, as a share of the greatest: rewrites may add up in another order."""
+"""Greatest accepted difference of results, relative to the greatest: rewrites reorder sums."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options of a run."""
 
     operators: tuple[str, ...] = ()
-    """Names of operators; by default all that there are samples of."""
+    """Names of operators; by default all with samples."""
     opsets: tuple[int, ...] = tuple(OPSETS)
     """Opsets."""
     every: int = 1
-    """Take each so many-th model only."""
+    """Take every n-th model only."""
     seed: int = 0
     """Seed of inputs and rewrites."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A model of one old operator.
+    """A model of an old operator.
 
     Attributes:
-        name: What it is called.
-        model: The model; None where ONNX Runtime does not run it.
-        feeds: Its inputs by name.
-        why: Why ONNX Runtime does not.
+        name: Name of the model.
+        model: The model; None if ONNX Runtime does not run it.
+        feeds: Inputs by name.
+        why: Reason for which ONNX Runtime does not run it.
     """
 
     name: str
@@ -85,23 +85,23 @@ def cases(options: Options) -> Iterator[Case]:
 
 
 def _both(sample: Sample, opset: int) -> Iterator[Case]:
-    """Yield a sample's model by itself, and inside of both branches of `If`."""
+    """Yield the model of a sample alone, and inside both branches of `If`."""
     arrays = {f"x{place}": array for place, array in enumerate(sample.inputs) if array is not None}
     weights = {name: array for name, array in arrays.items() if int(name[1:]) in sample.constant}
     feeds = {name: array for name, array in arrays.items() if name not in weights}
     names = ["" if array is None else f"x{place}" for place, array in enumerate(sample.inputs)]
     made = [f"y{place}" for place in range(sample.outputs)]
-    one = helper.make_node(sample.operator, names, made, **sample.attributes)
+    node = helper.make_node(sample.operator, names, made, **sample.attributes)
     label = f"{sample.operator}{sample.label}, opset {opset}"
     results = [onnx.ValueInfoProto(name=name) for name in made]
     try:
-        [found] = ran(_model([one], feeds, weights, results, opset).SerializeToString(), [feeds])
+        [found] = ran(_model([node], feeds, weights, results, opset).SerializeToString(), [feeds])
     except Refused as error:
         yield Case(label, None, feeds, str(error))
         return
     results = [_untold(name, array) for name, array in zip(made, found, strict=True)]
-    yield Case(label, _model([one], feeds, weights, results, opset), feeds)
-    branches = {name: helper.make_graph([one], name, [], results) for name in ("then_branch", "else_branch")}
+    yield Case(label, _model([node], feeds, weights, results, opset), feeds)
+    branches = {name: helper.make_graph([node], name, [], results) for name in ("then_branch", "else_branch")}
     chosen = [f"z{place}" for place in range(sample.outputs)]
     choice = helper.make_node("If", ["choose"], chosen, **branches)
     outer = [_untold(name, array) for name, array in zip(chosen, found, strict=True)]
@@ -110,7 +110,7 @@ def _both(sample: Sample, opset: int) -> Iterator[Case]:
 
 
 def _untold(name: str, array: Array) -> onnx.ValueInfoProto:
-    """Return a result of which the type is told, and the shape is not."""
+    """Return a result with a known element type and no shape."""
     return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(array.dtype), None)
 
 
@@ -131,7 +131,7 @@ def _model(
 
 
 def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
-    """Return what comes of a model, and the reason or the failure."""
+    """Return the outcome of a model, and the reason or the failure."""
     if case.model is None:
         return "not run by ONNX Runtime", f"{case.name}: {case.why}"
     try:
@@ -153,7 +153,7 @@ def outcome(case: Case, seed: int, folder: Path) -> tuple[str, str]:
         [found] = ran(made.content, [case.feeds])
     except Refused as error:
         return "not run after rewrites", f"{case.name}: {made.schedule}: {error}"
-    if not all(_close(one, other) for one, other in zip(found, wanted, strict=True)):
+    if not all(_close(result, other) for result, other in zip(found, wanted, strict=True)):
         return "wrong", f"{case.name}: {made.schedule}"
     return "right", ""
 
@@ -169,7 +169,7 @@ def _close(found: Array, wanted: Array) -> bool:
 
 
 def main(options: Options) -> int:
-    """Try all models; return how many came out wrong, or in a traceback."""
+    """Try all models; return the number of wrong results and tracebacks."""
     counts: Counter[str] = Counter()
     with TemporaryDirectory() as folder:
         for case in cases(options):

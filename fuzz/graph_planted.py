@@ -1,9 +1,9 @@
-"""Planted wrong models: how many kinds the checks of whole models accept.
+"""Planted wrong models: the kinds that the checks of whole models accept.
 
     python fuzz/graph_planted.py
 
-Each kind is a small model and one that is wrong in a single respect. The wrong one is judged as `tune` and
-`replay` judge a result, with two seeds; it is accepted where both would print that it was validated.
+Each kind is a small model and a model that is wrong in a single respect. The wrong model is judged as `tune`
+and `replay` judge a result, with two seeds. It counts as accepted if both would print that it was validated.
 """
 
 import sys
@@ -29,35 +29,35 @@ from irgym.envs.graph.task import GraphTask
 from irgym.measure.isolation.child import Child, Returned
 
 INPUTS = 2
-"""Random inputs of each check: what `tune` takes by default."""
+"""Random inputs of each check, the default of `tune`."""
 
 MOST = 5
-"""Kinds that may be accepted: of 78, those that legal inputs can hardly tell."""
+"""Accepted kinds, of 78, that pass: legal inputs can hardly tell them apart."""
 
 CAUGHT, ACCEPTED, BLIND, BROKEN = "caught", "accepted", "not checkable", "does not run"
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options of a run."""
 
     count: int = 0
-    """How many kinds, drawn at random; 0 for all."""
+    """Number of kinds, drawn at random; 0 for all."""
     seed: int = 0
-    """Seed of the inputs, and of which kinds are drawn."""
+    """Seed of the inputs and of the kinds."""
     seconds: float = 540.0
-    """After how many seconds to stop."""
+    """Seconds after which to stop."""
     only: str = ""
-    """Words that the names of kinds have."""
+    """Words in the names of kinds."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the checks say of a wrong model.
+    """The verdict of the checks on a wrong model.
 
     Attributes:
         outcome: One of the four.
-        detail: What they say in words.
+        detail: Their explanation.
     """
 
     outcome: str
@@ -71,7 +71,7 @@ def task_of(model: onnx.ModelProto, path: Path) -> GraphTask:
 
 
 def judge(kind: Kind, folder: Path, child: Child, seeds: Sequence[int]) -> Verdict:
-    """Return what the checks say of a kind of wrong model."""
+    """Return the verdict of the checks on a kind of wrong model."""
     right, wrong = kind.models()
     try:
         task = task_of(right, folder / "right.onnx")
@@ -82,7 +82,7 @@ def judge(kind: Kind, folder: Path, child: Child, seeds: Sequence[int]) -> Verdi
 
 
 def judge_state(task: GraphTask, other: GraphState, child: Child, seeds: Sequence[int]) -> Verdict:
-    """Return what the checks of a task say of a state; it is accepted where all seeds accept it."""
+    """Return the verdict of the checks of a task on a state, which is accepted if all seeds accept it."""
     blind = ""
     for seed in seeds:
         reply = child.call(task.validation(other, INPUTS, seed))
@@ -97,7 +97,7 @@ def judge_state(task: GraphTask, other: GraphState, child: Child, seeds: Sequenc
 
 
 def verdicts(options: Options, folder: Path) -> Iterator[tuple[Kind, Verdict]]:
-    """Yield kinds, and what the checks say of them."""
+    """Yield kinds with the verdicts of the checks."""
     import numpy as np
 
     chosen = [kind for kind in KINDS if options.only in kind.name]
@@ -115,7 +115,7 @@ def verdicts(options: Options, folder: Path) -> Iterator[tuple[Kind, Verdict]]:
 
 
 def main(options: Options) -> int:
-    """Print what is said of each kind; return 1 where more are accepted than may be."""
+    """Print the verdict on each kind; return 1 if too many are accepted."""
     counts, table = Counter[str](), Table("kind", "verdict", "detail")
     with TemporaryDirectory() as folder:
         for kind, verdict in verdicts(options, Path(folder)):

@@ -1,15 +1,15 @@
-"""Verifies each rewrite rule of tensor graphs where it breaks: on odd instances, in ONNX Runtime and numpy.
+"""Verify the rewrite rules of tensor graphs on odd instances, in ONNX Runtime and in numpy.
 
-Each instance of a rule's pattern is made odd in up to four ways: sizes of 0 and 1, operands that are
-broadcast, other ranks, axes, orders, attributes, types and operators, constants at the edge of their type,
-operands used twice, inner values that are outputs. What ONNX Runtime runs, with its own optimiser off, is
-rewritten wherever the rule applies and run again. What is found is made smaller: as few odd things as show
-it.
+Each instance of a rule's pattern is made odd in up to four ways: sizes of 0 and 1, broadcast operands, other
+ranks, axes, orders, attributes, types and operators, constants at the edge of their type, operands used
+twice, inner values that are outputs. Instances that ONNX Runtime runs without optimisation are rewritten
+wherever the rule applies, and run again. A faulty instance is reduced to the fewest odd changes that show the
+fault.
 
     python fuzz/graph_rules.py --seconds 600
     python fuzz/graph_rules.py --count 2000 --rules conv-sum split-batch-product
 
-It goes on until stopped, or as long as `--seconds` and `--count` say, prints the smallest instance of each
+It runs until stopped, or as long as `--seconds` and `--count` allow, prints the smallest instance of each
 fault as an ONNX model, and exits with 1 if there is any.
 """
 
@@ -27,34 +27,34 @@ from graph_fuzzing.odd import Odd, plain
 from graph_fuzzing.perturbed import perturbed
 from graph_fuzzing.rule_checks import Checked, Fault, built, checked
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.rewriting.rule import Rule
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.task import block_of
 from irgym.measure.target import target_of
 
 MOST = 4
-"""Greatest number of odd things of an instance."""
+"""Greatest number of odd changes to an instance."""
 
 BLOCK = block_of(target_of(None))
 """Channels of a block in the layout of ONNX Runtime's nchwc operators on this machine."""
 
 SHRINKS = 60
-"""Instances that are tried to make one smaller."""
+"""Number of instances tried to reduce a faulty one."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of a run."""
 
     rules: tuple[str, ...] = ()
     """Names of rules; by default all."""
     count: int | None = None
     """Instances of each rule."""
     seconds: float | None = None
-    """How long to go on."""
+    """Seconds to run."""
     seed: int = 0
     """Seed of all instances."""
     first: int = 0
@@ -63,13 +63,13 @@ class Options:
 
 @dataclass
 class Tally:
-    """What came of instances, by rule.
+    """Results of instances, by rule.
 
     Attributes:
-        tried: Instances that were made.
-        valid: Those that ONNX Runtime runs.
-        applied: Places at which the rule applied.
-        faults: What was found.
+        tried: Number of instances.
+        valid: Number of instances that ONNX Runtime runs.
+        applied: Number of sites where the rule applied.
+        faults: The faults.
     """
 
     tried: Counter[str] = field(default_factory=Counter[str])
@@ -79,7 +79,7 @@ class Tally:
 
 
 def drawn(rule: Rule, seed: int, number: int) -> tuple[Odd, np.random.Generator, int]:
-    """Return a sample of a rule, what is drawn from to make it odd, and in how many ways."""
+    """Return a sample of a rule, a generator to make it odd, and the number of odd changes."""
     rng = np.random.default_rng((seed, zlib.crc32(rule.name.encode()), number))
     return plain(rule, rng), rng, int(rng.integers(MOST + 1))
 
@@ -93,7 +93,7 @@ def instance(rule: Rule, seed: int, number: int, ways: int | None = None) -> Odd
 
 
 class Checker:
-    """Checks instances of rules in a process of its own.
+    """Checks instances of rules in a separate process.
 
     Args:
         rules: The rules.
@@ -124,7 +124,7 @@ class Checker:
 
 
 def smallest(check: Checker, rule: Rule, seed: int, number: int, fault: Fault) -> tuple[Odd, Fault]:
-    """Return the least odd instance that shows a fault of the same kind."""
+    """Return the instance with the fewest odd changes that shows a fault of the same kind."""
     best = instance(rule, seed, number), fault
     for ways in range(MOST):
         odd = instance(rule, seed, number, ways)
@@ -150,7 +150,7 @@ def _weight(odd: Odd, fault: Fault) -> tuple[int, int]:
 
 
 def numbers(options: Options) -> Iterator[int]:
-    """Return the numbers of instances, until the time is over."""
+    """Yield the numbers of instances until the time is up."""
     end = None if options.seconds is None else time.monotonic() + options.seconds
     number = options.first
     while (options.count is None or number < options.first + options.count) and (
@@ -161,8 +161,8 @@ def numbers(options: Options) -> Iterator[int]:
 
 
 def shown(odd: Odd, fault: Fault, number: int) -> str:
-    """Return a fault in words, with the model."""
-    arrays = {name: one.array for name, one in fault.graph.weights.items() if hasattr(one, "array")}
+    """Return a description of a fault, with the model."""
+    arrays = {name: weight.array for name, weight in fault.graph.weights.items() if hasattr(weight, "array")}
     parts = [
         f"  number {number}: {fault.kind}: {fault.detail}",
         f"  odd: {'; '.join(odd.steps) or 'nothing'}",
@@ -170,17 +170,17 @@ def shown(odd: Odd, fault: Fault, number: int) -> str:
     for title, graph in (("before", fault.graph), ("after", fault.after)):
         if graph is not None:
             lines = [
-                f"    {', '.join(one.outputs)} = {one.operator}({', '.join(one.inputs)})"
-                f" {dict(one.attributes)} {[f'{t.dtype}{list(t.shape)}' for t in _types(graph, one)]}"
-                for one in graph.order
+                f"    {', '.join(node.outputs)} = {node.operator}({', '.join(node.inputs)})"
+                f" {dict(node.attributes)} {[f'{t.dtype}{list(t.shape)}' for t in _types(graph, node)]}"
+                for node in graph.order
             ]
             parts.append(f"  {title}:\n" + "\n".join(lines))
     few = {name: array.ravel()[:4].tolist() for name, array in arrays.items()}
     return "\n".join([*parts, f"  weights: {few}"])
 
 
-def _types(graph: Graph, one: Node) -> list[TensorType]:
-    return [graph.types[name] for name in (*one.operands, *one.results) if name in graph.types]
+def _types(graph: Graph, node: Node) -> list[TensorType]:
+    return [graph.types[name] for name in (*node.operands, *node.results) if name in graph.types]
 
 
 def main() -> None:
@@ -207,7 +207,7 @@ def main() -> None:
 
 
 def tried(check: Checker, tally: Tally, rule: Rule, seed: int, number: int) -> None:
-    """Check an instance, and add what came of it."""
+    """Check an instance, and add the result to the tally."""
     result = check(rule, seed, number)
     tally.tried[rule.name] += 1
     tally.valid[rule.name] += result.valid

@@ -1,13 +1,14 @@
-"""Random sequences of rewrites: no rule fails, nothing ends in a traceback, ONNX Runtime runs what comes out.
+"""Random sequences of rewrites: no rule fails, nothing ends in a traceback, ONNX Runtime runs the results.
 
-Programs are random graphs in single precision, instances of rules, and the data sets' families in small
-sizes. Each sequence draws a rule among those that apply, then a place for it. One in `--run-every` is run in
-ONNX Runtime, its optimiser off, and compared with its program. `graph_fuzz.py` checks much more of much less.
+Programs are random graphs in float32, instances of rules, and small models of the data sets' families. Each
+sequence repeatedly draws an applicable rule and then a site for it. One in `--run-every` is run in ONNX
+Runtime without optimisation, and compared with its program. `graph_fuzz.py` runs far fewer sequences with far
+more checks.
 
     python fuzz/graph_sequences.py --count 20000
     python fuzz/graph_sequences.py --first 5000 --count 5000
 
-A sequence is drawn by the seed and its number alone. Exits with 1 where a rule failed, or anything else.
+A sequence depends only on the seed and its number. Exits with 1 if a rule failed, or anything else did.
 """
 
 import sys
@@ -20,20 +21,21 @@ from dataclasses import dataclass, field
 import numpy as np
 import tyro
 from graph_fuzzing.apart import Apart, Died
+from graph_fuzzing.maker import Maker
 from graph_fuzzing.narrowed import narrowed
 from graph_fuzzing.odd import Array
 from graph_fuzzing.programs import HEAVY, PROGRAMS
-from graph_fuzzing.random_graphs import Maker
+from graph_fuzzing.random_graphs import grown
 from graph_fuzzing.rule_checks import Refused, in_runtime, instance_in, runs
 
 from irgym.base.errors import ProgramError
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.checking.checks import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.transitions import rewritten
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import block_of
@@ -43,46 +45,46 @@ FAMILIES = 0.1
 """Share of sequences that begin with a model of a family."""
 
 INSTANCES = 0.3
-"""Share of those that begin with an instance of a rule."""
+"""Share of sequences that begin with an instance of a rule."""
 
 CLOSE = 2e-2
-"""Greatest difference in ONNX Runtime, as a share of the greatest value: rewrites add up rounding."""
+"""Greatest accepted difference in ONNX Runtime, relative to the greatest value: rounding accumulates."""
 
 GROWN = 400
-"""Operators from which on a sequence ends: some rules make many of few."""
+"""Number of operators at which a sequence ends: some rules multiply operators."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options of a run."""
 
     count: int = 20000
-    """Sequences; numbers that give no program are not counted."""
+    """Number of sequences, not counting those without a program."""
     first: int = 0
-    """Number of the first one."""
+    """Number of the first sequence."""
     seconds: float | None = None
-    """Seconds after which no more begin."""
+    """Seconds after which no sequence begins."""
     steps: int = 12
-    """Most rewrites of a sequence."""
+    """Greatest number of rewrites in a sequence."""
     run_every: int = 4
-    """One in so many is run in ONNX Runtime."""
+    """Run every n-th sequence in ONNX Runtime."""
     seed: int = 0
     """Seed of all sequences."""
     families: bool = True
-    """Whether models of families are among the programs; exporting them takes a while."""
+    """Whether to include models of families, whose export takes a while."""
 
 
 @dataclass
 class Told:
-    """What came of one sequence.
+    """The result of a sequence.
 
     Attributes:
-        kind: What its program was: `random`, `instance`, `family`; `refused` where there was none.
-        rules: The rules that were taken.
+        kind: Kind of its program: `random`, `instance`, `family`; `refused` if there was none.
+        rules: The applied rules.
         ran: Whether it was compared in ONNX Runtime.
-        failures: How often a rule failed.
+        failures: Number of failures of rules.
         traceback: Whether anything else raised an exception.
-        wrong: What went wrong; empty for nothing.
+        wrong: Description of a wrong result; empty if there is none.
     """
 
     kind: str
@@ -95,11 +97,11 @@ class Told:
 
 @dataclass(frozen=True)
 class Program:
-    """What a sequence begins with.
+    """The program of a sequence.
 
     Attributes:
-        kind: As in `Told`.
-        graph: Its graph.
+        kind: Kind, as in `Told`.
+        graph: The graph.
         feeds: Its inputs.
         weights: Its weights.
     """
@@ -114,7 +116,7 @@ class Sequences:
     """Random sequences.
 
     Args:
-        options: What to check.
+        options: Options of the run.
     """
 
     def __init__(self, options: Options) -> None:
@@ -125,7 +127,7 @@ class Sequences:
         self._uris = [f"graph://{name}?{query}" for name in families for query in PROGRAMS[name]]
 
     def run(self, note: Callable[[str], None], number: int) -> Told:
-        """Return what came of a sequence."""
+        """Run a sequence, and return its result."""
         rng = np.random.default_rng((self.options.seed, number))
         told = Told("refused")
         try:
@@ -169,7 +171,7 @@ class Sequences:
                 return None
             return Program("instance", found.graph, found.feeds, found.weights)
         maker = Maker(np.random.default_rng(int(rng.integers(1 << 30))))
-        graph = maker.graph(int(rng.integers(4, 20)))
+        graph = grown(maker, int(rng.integers(4, 20)))
         return Program("random", *narrowed(graph, maker.feeds()))
 
     def _family(self, uri: str) -> Program | None:
@@ -185,7 +187,7 @@ class Sequences:
 
 
 def _compared(program: Program, after: Graph) -> str:
-    """Return how what came out differs in ONNX Runtime from the program; nothing where it does not."""
+    """Return how the results in ONNX Runtime differ from those of the program; empty if they agree."""
     feeds = [dict(program.feeds)]
     try:
         [before] = in_runtime(program.graph, feeds, program.weights)
@@ -195,14 +197,14 @@ def _compared(program: Program, after: Graph) -> str:
         [now] = in_runtime(after, feeds, program.weights)
     except Refused as error:
         return f"refused: {error}"
-    for name, one, other in zip(after.outputs, before, now, strict=True):
-        if (one.dtype, one.shape) != (other.dtype, other.shape):
-            return f"{name} was {one.dtype}{one.shape}, is {other.dtype}{other.shape}"
-        if one.dtype.kind != "f":
+    for name, expected, other in zip(after.outputs, before, now, strict=True):
+        if (expected.dtype, expected.shape) != (other.dtype, other.shape):
+            return f"{name} was {expected.dtype}{expected.shape}, is {other.dtype}{other.shape}"
+        if expected.dtype.kind != "f":
             continue
-        there = np.isfinite(one) & np.isfinite(other)
-        greatest = max(float(np.abs(one[there]).max(initial=0)), 1e-6)
-        error = float(np.abs(one[there] - other[there]).max(initial=0)) / greatest
+        there = np.isfinite(expected) & np.isfinite(other)
+        greatest = max(float(np.abs(expected[there]).max(initial=0)), 1e-6)
+        error = float(np.abs(expected[there] - other[there]).max(initial=0)) / greatest
         if error > CLOSE:
             return f"{name} is off by {error:.1e} of its greatest value"
     return ""

@@ -1,1 +1,1 @@
-"""What `graph_fuzz.py` checks graphs by: slow, and written apart from what it checks."""
+"""Modules of the fuzzers: checks that are slow, and independent of the code under test."""

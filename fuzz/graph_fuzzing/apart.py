@@ -1,4 +1,4 @@
-"""A process that checks instances, so that one that kills ONNX Runtime costs that instance only."""
+"""A child process for checks, so that an instance that kills ONNX Runtime costs nothing else."""
 
 import multiprocessing
 from collections.abc import Callable
@@ -8,11 +8,11 @@ from typing import Any, Generic, TypeVar
 Result = TypeVar("Result")
 
 PATIENCE = 120.0
-"""Seconds that one instance may take."""
+"""Time limit of an instance, in seconds."""
 
 
 class Died(Exception):
-    """The process died, or took too long; `stage` is what it had come to."""
+    """The process died or took too long; `stage` is its last stage."""
 
     def __init__(self, stage: str) -> None:
         super().__init__(stage)
@@ -20,10 +20,10 @@ class Died(Exception):
 
 
 class Apart(Generic[Result]):
-    """Calls a function in another process, which is replaced when it dies.
+    """Calls a function in a child process, which is replaced when it dies.
 
     Args:
-        function: Is given a function that notes how far it has come, and the arguments of a call.
+        function: Takes a function that records its stage, and the arguments of a call.
     """
 
     def __init__(self, function: Callable[..., Result]) -> None:
@@ -38,11 +38,11 @@ class Apart(Generic[Result]):
         other.close()
 
     def __call__(self, *arguments: Any) -> Result:
-        """Return what the function returns.
+        """Return the result of the function.
 
         Raises:
-            Died: The process did.
-            Exception: Whatever the function raises.
+            Died: The process died.
+            Exception: Any exception of the function.
         """
         self._pipe.send(arguments)
         stage = ""

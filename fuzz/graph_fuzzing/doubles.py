@@ -1,4 +1,4 @@
-"""Graphs in double precision, by the meaning that operators have in numpy."""
+"""Evaluation of graphs in float64, by the reference operators."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -15,14 +15,14 @@ from irgym.envs.graph.reference.operators import evaluate
 Array = NDArray[Any]
 
 SINGLE, DOUBLE = 1, 11
-"""The numbers of float32 and float64 in ONNX."""
+"""ONNX's numbers of float32 and float64."""
 
 
 class Doubles(Weights):
-    """Weights in double precision.
+    """Weights in float64.
 
     Args:
-        weights: The weights of the model as written.
+        weights: The weights of the original model.
     """
 
     def __init__(self, weights: Weights) -> None:
@@ -30,33 +30,33 @@ class Doubles(Weights):
         self._of = weights
 
     def array(self, weight: Weight) -> Array:
-        """Return a weight's array; what is computed is computed in double precision too."""
+        """Return the array of a weight; computed weights are computed in float64 too."""
         if isinstance(weight, Stored | Literal):
             return doubled(self._of.array(weight))
         arguments = [
-            self.array(one) if isinstance(one, Stored | Literal | Computed) else one
-            for one in weight.arguments
+            self.array(argument) if isinstance(argument, Stored | Literal | Computed) else argument
+            for argument in weight.arguments
         ]
         return doubled(np.asarray(FUNCTIONS[weight.function].array(*arguments)))
 
 
 def doubled(array: Array) -> Array:
-    """Return single-precision numbers in double precision, and others as they are."""
+    """Return float32 numbers in float64, and others unchanged."""
     return array.astype(np.float64) if array.dtype == np.float32 else array
 
 
 def computed(graph: Graph, weights: Weights, feeds: Mapping[str, Array], block: int) -> list[Array]:
-    """Return what a graph computes, and check the types of all values on the way.
+    """Return the results of a graph, and check the types of all values.
 
     Args:
         graph: The graph.
         weights: Its weights, as `Doubles`.
-        feeds: Its inputs, in double precision.
+        feeds: Its inputs, in float64.
         block: Channels of a block, for operators of the blocked layout.
 
     Raises:
-        OperatorError: The reference does not know an operator.
-        AssertionError: A value is of another type than the graph says.
+        OperatorError: The reference does not support an operator.
+        AssertionError: A value has another type than in the graph.
     """
     values = dict(feeds)
 
@@ -65,10 +65,10 @@ def computed(graph: Graph, weights: Weights, feeds: Mapping[str, Array], block: 
             return None
         return values[name] if name in values else weights.array(graph.weights[name])
 
-    for one in graph.order:
-        operands = [value(name) for name in one.inputs]
-        results = evaluate(one.operator, operands, _attributes(one), len(one.outputs), block=block)
-        for name, array in zip(one.outputs, results, strict=True):
+    for node in graph.order:
+        operands = [value(name) for name in node.inputs]
+        results = evaluate(node.operator, operands, _attributes(node), len(node.outputs), block=block)
+        for name, array in zip(node.outputs, results, strict=True):
             if not name:
                 continue
             values[name] = doubled(array)
@@ -80,9 +80,9 @@ def computed(graph: Graph, weights: Weights, feeds: Mapping[str, Array], block: 
     return [np.asarray(value(name)) for name in graph.outputs]
 
 
-def _attributes(one: Node) -> dict[str, Attribute]:
-    """Return a node's attributes; casts to single precision become casts to double precision."""
-    attributes = dict(one.attributes)
-    if one.operator == "Cast" and attributes.get("to") == SINGLE:
+def _attributes(node: Node) -> dict[str, Attribute]:
+    """Return the attributes of a node; casts to float32 become casts to float64."""
+    attributes = dict(node.attributes)
+    if node.operator == "Cast" and attributes.get("to") == SINGLE:
         attributes["to"] = DOUBLE
     return attributes

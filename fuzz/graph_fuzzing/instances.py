@@ -1,4 +1,4 @@
-"""Instances of rules as models of their own, for rules that no network has a place for."""
+"""Instances of rules as models, for rules without a site in any network."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -20,30 +20,30 @@ from irgym.envs.graph.rewriting.verification import verify
 from irgym.envs.graph.running.artefacts import FILE, WEIGHTS
 
 OPSET = 23
-"""The operator set of instances: all patterns have their operators there."""
+"""Operator set of instances, which has the operators of all patterns."""
 
 
 def written(rule: Rule, seed: int, block: int, folder: Path) -> Path:
-    """Write an instance of a rule in single precision, in the form in which models that were read are kept.
+    """Write an instance of a rule in float32, in the form in which opened models are stored.
 
-    Models that are read have no types of what operators of ONNX Runtime's own domains make; this one has.
+    Unlike opened models, this one has types for the results of ONNX Runtime's contrib operators.
 
     Args:
         rule: The rule.
-        seed: Which instance.
+        seed: Seed of the instance.
         block: Channels of a block.
-        folder: Where to.
+        folder: Folder for the model.
     """
     instance = verify(rule, np.random.default_rng(seed), block)
     graph = instance.graph
-    arrays = {name: _single(instance.weights.array(one)) for name, one in graph.weights.items()}
+    arrays = {name: _single(instance.weights.array(weight)) for name, weight in graph.weights.items()}
     types = {
         name: TensorType(kind.dtype.replace("float64", "float32"), kind.shape)
         for name, kind in graph.types.items()
     }
     narrow = replace(
         graph,
-        nodes={name: _cast_to_single(one) for name, one in graph.nodes.items()},
+        nodes={name: _cast_to_single(node) for name, node in graph.nodes.items()},
         types=types,
         weights={name: weight_of(name, array) for name, array in arrays.items()},
         opsets=(("", OPSET),),
@@ -71,8 +71,10 @@ def _single(array: NDArray[Any]) -> NDArray[Any]:
     return np.asarray(array, np.float32) if array.dtype == np.float64 else array
 
 
-def _cast_to_single(one: Node) -> Node:
+def _cast_to_single(node: Node) -> Node:
     to = (("to", DOUBLE),)
     return (
-        replace(one, attributes=(("to", SINGLE),)) if one.operator == "Cast" and one.attributes == to else one
+        replace(node, attributes=(("to", SINGLE),))
+        if node.operator == "Cast" and node.attributes == to
+        else node
     )

@@ -1,4 +1,4 @@
-"""Graphs of double precision in single precision."""
+"""Conversion of graphs from float64 to float32."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,17 +13,17 @@ from irgym.envs.graph.ir.weights import Weights, weight_of
 
 
 def narrowed(graph: Graph, feeds: Mapping[str, Array]) -> tuple[Graph, dict[str, Array], Weights]:
-    """Return a graph whose weights are literals in single precision, with its inputs and weights."""
-    arrays = {name: cast(Weights({}).array(one), "float32") for name, one in graph.weights.items()}
+    """Return a graph with literal weights in float32, with its inputs and weights."""
+    arrays = {name: cast(Weights({}).array(weight), "float32") for name, weight in graph.weights.items()}
     kinds = {
         name: TensorType("float32" if kind.dtype == "float64" else kind.dtype, kind.shape)
         for name, kind in graph.types.items()
     }
     to = (("to", DOUBLE),)
     nodes = {
-        name: replace(one, attributes=(("to", SINGLE),)) if one.attributes == to else one
-        for name, one in graph.nodes.items()
+        name: replace(node, attributes=(("to", SINGLE),)) if node.attributes == to else node
+        for name, node in graph.nodes.items()
     }
     weights = {name: weight_of(name, array) for name, array in arrays.items()}
-    inputs = {name: cast(np.asarray(one), "float32") for name, one in feeds.items()}
+    inputs = {name: cast(np.asarray(array), "float32") for name, array in feeds.items()}
     return replace(graph, nodes=nodes, types=kinds, weights=weights), inputs, Weights(arrays)

@@ -1,4 +1,4 @@
-"""Samples of rules with something odd about them, and what all that makes them odd has in common."""
+"""Odd samples of rules, and helpers for the changes that make them odd."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -16,15 +16,15 @@ Rng = np.random.Generator
 
 @dataclass(frozen=True)
 class Odd:
-    """A sample, and what its graph is made with.
+    """A sample with the settings of its graph.
 
     Attributes:
         sample: The sample.
-        precision: Type of floating-point numbers.
-        opset: Version of ONNX's own operators.
-        steps: What was done to it, in words.
+        precision: Floating-point type.
+        opset: Version of ONNX's operator set.
+        steps: Odd changes so far, in words.
         extreme: Whether constants are at the edges of their type.
-        after: Changes of the finished graph.
+        after: Changes to apply to the finished graph.
     """
 
     sample: Sample
@@ -36,7 +36,7 @@ class Odd:
 
 
 def plain(rule: Rule, rng: Rng) -> Odd:
-    """Return a random sample of a rule, of a random type."""
+    """Return a random sample of a rule, with a random floating-point type."""
     precision = str(rng.choice(["float32"] * 8 + ["float16", "float64"]))
     opset = int(rng.choice([13, 14, 15, 17, 18, 20, 23, 23, 26]))
     sample = mapped(rule.sample(rng), lambda _, array: cast(array, precision))
@@ -52,26 +52,26 @@ def cast(array: Array, precision: str) -> Array:
 def mapped(sample: Sample, change: Callable[[str, Array], Any]) -> Sample:
     values: dict[str, Any] = {}
     for name, value in sample.values.items():
-        if isinstance(value, list | tuple) and all(isinstance(one, np.ndarray | list) for one in value):
-            values[name] = [change(name, np.asarray(one)) for one in value]
+        if isinstance(value, list | tuple) and all(isinstance(array, np.ndarray | list) for array in value):
+            values[name] = [change(name, np.asarray(array)) for array in value]
         else:
             values[name] = None if value is None else change(name, np.asarray(value))
     return replace(sample, values=values)
 
 
 def arrays_of(sample: Sample) -> list[tuple[str, int, Array]]:
-    """Return the arrays of a sample with their names, and their places among several."""
+    """Return the arrays of a sample with their names, and their indices in lists."""
     found: list[tuple[str, int, Array]] = []
     for name, value in sample.values.items():
         many = value if isinstance(value, list) else [] if value is None else [value]
-        found += [(name, place, np.asarray(one)) for place, one in enumerate(many)]
+        found += [(name, place, np.asarray(array)) for place, array in enumerate(many)]
     return found
 
 
 def with_array(odd: Odd, name: str, place: int, array: Array, what: str, **more: Any) -> Odd:
     values = dict(odd.sample.values)
     if isinstance(values[name], list):
-        values[name] = [array if at == place else one for at, one in enumerate(values[name])]
+        values[name] = [array if at == place else kept for at, kept in enumerate(values[name])]
     else:
         values[name] = array
     step = f"{what} of {name}: {array.dtype}{list(array.shape)}"
@@ -79,5 +79,7 @@ def with_array(odd: Odd, name: str, place: int, array: Array, what: str, **more:
 
 
 def pick(odd: Odd, rng: Rng, *, least: int = 0) -> tuple[str, int, Array] | None:
-    choices = [one for one in arrays_of(odd.sample) if one[2].dtype.kind in "fb" and one[2].ndim >= least]
+    choices = [
+        choice for choice in arrays_of(odd.sample) if choice[2].dtype.kind in "fb" and choice[2].ndim >= least
+    ]
     return choices[int(rng.integers(len(choices)))] if choices else None

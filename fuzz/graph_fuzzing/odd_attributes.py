@@ -1,4 +1,4 @@
-"""Odd attributes and operators of samples."""
+"""Odd changes of attributes and operators in samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -43,7 +43,7 @@ OTHERS: Mapping[str, Sequence[Attribute]] = {
 
 
 def changed_attribute(odd: Odd, rng: Rng) -> Odd:
-    """Change or leave out an attribute."""
+    """Change or remove an attribute."""
     sample = odd.sample
     tables: list[tuple[str | None, Mapping[str, Attribute]]] = [(None, sample.attributes)]
     tables += [(node, attributes) for node, attributes in sample.nodes.items() if attributes]
@@ -61,8 +61,10 @@ def changed_attribute(odd: Odd, rng: Rng) -> Odd:
     if owner is None:
         made = replace(sample, attributes=changed)
     else:
-        both = rng.integers(2) and all(one == table for one in sample.nodes.values())
-        nodes = {key: changed if key == owner or both else one for key, one in sample.nodes.items()}
+        both = rng.integers(2) and all(attributes == table for attributes in sample.nodes.values())
+        nodes = {
+            key: changed if key == owner or both else attributes for key, attributes in sample.nodes.items()
+        }
         made = replace(sample, nodes=nodes)
     return replace(odd, sample=made, steps=(*odd.steps, step))
 
@@ -74,10 +76,10 @@ def _changed(value: Attribute, rng: Rng) -> Attribute:
         return int(rng.choice([value + 1, value - 1, -value, -1 - value, 0, 1]))
     if isinstance(value, float):
         return float(rng.choice([0.0, 1.0, -value, 1e25, 1e-25, value * 2]))
-    if isinstance(value, tuple) and value and all(isinstance(one, int) for one in value):
-        numbers = [int(one) for one in value if isinstance(one, int)]
+    if isinstance(value, tuple) and value and all(isinstance(number, int) for number in value):
+        numbers = [int(number) for number in value if isinstance(number, int)]
         if rng.integers(2):
-            return tuple(int(one) for one in rng.permutation(numbers))
+            return tuple(int(number) for number in rng.permutation(numbers))
         place = int(rng.integers(len(numbers)))
         numbers[place] = max(0, numbers[place] + int(rng.choice([-1, 1, 2])))
         return tuple(numbers)
@@ -88,7 +90,9 @@ def more_attributes(odd: Odd, rng: Rng) -> Odd:
     nodes = odd.sample.nodes
     if not nodes:
         return odd
-    windows = any(name in WINDOWS for one in nodes.values() for name in one) or bool(rng.integers(2))
+    windows = any(name in WINDOWS for attributes in nodes.values() for name in attributes) or bool(
+        rng.integers(2)
+    )
     pool = WINDOWS if windows else OTHERS
     name = str(rng.choice(sorted(pool)))
     value = pool[name][int(rng.integers(len(pool[name])))]
@@ -100,14 +104,14 @@ def more_attributes(odd: Odd, rng: Rng) -> Odd:
             changed[key] = attributes
             continue
         dropped = ("pads",) if name == "auto_pad" else ()
-        kept = {own: one for own, one in attributes.items() if own not in dropped}
+        kept = {own: value for own, value in attributes.items() if own not in dropped}
         changed[key] = {**kept, name: value}
     step = f"attribute {name} = {value}"
     return replace(odd, sample=replace(odd.sample, nodes=changed), steps=(*odd.steps, step))
 
 
 def other_operator(odd: Odd, rng: Rng) -> Odd:
-    """Exchange the operator of a class, where the rule has one."""
+    """Replace the operator of a class, if the rule has one."""
     if not odd.sample.operators:
         return odd
     name = str(rng.choice(sorted(odd.sample.operators)))
@@ -117,7 +121,7 @@ def other_operator(odd: Odd, rng: Rng) -> Odd:
         return odd
     group = groups[int(rng.integers(len(groups)))]
     kind = str(rng.choice(group))
-    operators = {key: kind if one == now else one for key, one in odd.sample.operators.items()}
+    operators = {key: kind if operator == now else operator for key, operator in odd.sample.operators.items()}
     return replace(
         odd, sample=replace(odd.sample, operators=operators), steps=(*odd.steps, f"operator {kind}")
     )

@@ -1,6 +1,6 @@
-"""Samples of rules with something odd about them: sizes, ranks, attributes, types, constants, uses.
+"""Odd changes of samples: sizes, ranks, attributes, types, constants, uses.
 
-A perturbed sample need not be an instance of the rule's pattern any more, nor a model at all: whoever runs it
+A perturbed sample need not be an instance of the rule's pattern any longer, nor a valid model: the caller
 finds out, and draws another.
 """
 
@@ -15,11 +15,11 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rewriting.verification import Instance
 
 MOST_FACTOR = 1 << 10
-"""The greatest factor that moves from one number of a shape to another."""
+"""Greatest factor that moves between two numbers of a shape."""
 
 
 def _wide(dtype: Any) -> list[float]:
-    """Return numbers at the edges of a floating-point type."""
+    """Return numbers at the edges of the range of a floating-point type."""
     kind = np.finfo(dtype)
     tiny, most = float(kind.tiny), float(kind.max)
     return [
@@ -45,7 +45,7 @@ def _wide(dtype: Any) -> list[float]:
 
 
 def perturbed(odd: Odd, rng: Rng) -> Odd:
-    """Return a sample with one more thing that is odd."""
+    """Return a sample with another odd change."""
     kinds = [_resized, _resized, _broadcast, _broadcast, _lower, _higher, _scalar, _turned]
     kinds += [
         changed_attribute,
@@ -63,8 +63,10 @@ def perturbed(odd: Odd, rng: Rng) -> Odd:
 
 
 def _resized(odd: Odd, rng: Rng) -> Odd:
-    """Give all axes of one size another, and the numbers in shapes that are equal to it."""
-    sizes = sorted({n for _, _, one in arrays_of(odd.sample) if one.dtype.kind in "fb" for n in one.shape})
+    """Change the size of all axes of a size, and all equal numbers in shapes."""
+    sizes = sorted(
+        {n for _, _, array in arrays_of(odd.sample) if array.dtype.kind in "fb" for n in array.shape}
+    )
     if not sizes:
         return odd
     old, new = int(rng.choice(sizes)), int(rng.choice([0, 1, 1, 1, 2, 3, 6]))
@@ -119,16 +121,16 @@ def _higher(odd: Odd, rng: Rng) -> Odd:
     if rng.integers(2):
         return with_array(odd, name, place, made, "a rank more")
 
-    def change(_: str, one: Array) -> Array:
-        kept = one.dtype.kind not in "fb" or not one.ndim
-        return one if kept else np.broadcast_to(one, (*lead, *one.shape)).copy()
+    def change(_: str, array: Array) -> Array:
+        kept = array.dtype.kind not in "fb" or not array.ndim
+        return array if kept else np.broadcast_to(array, (*lead, *array.shape)).copy()
 
     sample = mapped(odd.sample, change)
     return replace(odd, sample=sample, steps=(*odd.steps, f"all of a higher rank by {lead}"))
 
 
 def _grown(odd: Odd, rng: Rng) -> Odd:
-    """Give one axis of one array another size: others may be broadcast along it."""
+    """Change the size of one axis of one array, along which others may then broadcast."""
     found = pick(odd, rng, least=1)
     if found is None:
         return odd
@@ -139,12 +141,12 @@ def _grown(odd: Odd, rng: Rng) -> Odd:
 
 
 def _whole_arrays(odd: Odd) -> list[tuple[str, int, Array]]:
-    return [one for one in arrays_of(odd.sample) if one[2].dtype.kind == "i" and one[2].size]
+    return [choice for choice in arrays_of(odd.sample) if choice[2].dtype.kind == "i" and choice[2].size]
 
 
 def _target(odd: Odd, rng: Rng) -> Odd:
-    """Put the numbers of a shape in another order, or take factors from one to another."""
-    choices = [one for one in _whole_arrays(odd) if one[2].ndim == 1]
+    """Reorder the numbers of a shape, or move factors between them."""
+    choices = [choice for choice in _whole_arrays(odd) if choice[2].ndim == 1]
     if not choices:
         return odd
     name, place, array = choices[int(rng.integers(len(choices)))]
@@ -167,7 +169,7 @@ def _target(odd: Odd, rng: Rng) -> Odd:
 
 
 def _index(odd: Odd, rng: Rng) -> Odd:
-    """Change one whole number: an axis, a place, a size."""
+    """Change an integer: an axis, an index, a size."""
     choices = _whole_arrays(odd)
     if not choices:
         return odd
@@ -206,9 +208,11 @@ def _turned(odd: Odd, rng: Rng) -> Odd:
 
 
 def _edge(odd: Odd, rng: Rng) -> Odd:
-    """Put numbers at the edge of the type into a weight, or scale it; sometimes two at once."""
+    """Put numbers at the edge of the type into a weight, or scale it; sometimes both."""
     names = [
-        one for one in arrays_of(odd.sample) if one[0] in odd.sample.weights and one[2].dtype.kind == "f"
+        choice
+        for choice in arrays_of(odd.sample)
+        if choice[0] in odd.sample.weights and choice[2].dtype.kind == "f"
     ]
     if not names:
         return odd
@@ -246,7 +250,7 @@ def _absent(odd: Odd, rng: Rng) -> Odd:
 
 
 def _whole(odd: Odd, rng: Rng) -> Odd:
-    """Make all floating-point numbers whole ones: operators on single elements take those too."""
+    """Replace all floating-point numbers by integers, which element-wise operators accept too."""
     kind = str(rng.choice(["int64", "int32"]))
 
     def change(_: str, array: Array) -> Array:
@@ -276,9 +280,9 @@ def _watched(odd: Odd, rng: Rng) -> Odd:
 
 
 def aliased(instance: Instance, rng: Rng) -> Instance:
-    """Return an instance in which one input or weight stands for another of its type, too.
+    """Return an instance in which an input or weight replaces another of the same type.
 
-    Whole numbers are shapes and axes, on which types depend: they stay.
+    Integers remain: they are shapes and axes, on which types depend.
     """
     graph = instance.graph
     leaves = [name for name in (*graph.inputs, *graph.weights) if "int" not in graph.types[name].dtype]
@@ -287,19 +291,19 @@ def aliased(instance: Instance, rng: Rng) -> Instance:
         return instance
     kept, gone = pairs[int(rng.integers(len(pairs)))]
     nodes = [
-        replace(one, inputs=tuple(kept if name == gone else name for name in one.inputs))
-        for one in graph.nodes.values()
+        replace(node, inputs=tuple(kept if name == gone else name for name in node.inputs))
+        for node in graph.nodes.values()
     ]
-    weights = {name: one for name, one in graph.weights.items() if name != gone}
+    weights = {name: weight for name, weight in graph.weights.items() if name != gone}
     inputs = [name for name in graph.inputs if name != gone]
     changed = Graph.of(nodes, graph.types, weights, inputs, graph.outputs, graph.opsets)
     feeds = {name: array for name, array in instance.feeds.items() if name != gone}
-    anchor = next((one.name for one in changed.nodes.values() if one.name == instance.anchor), "")
+    anchor = next((node.name for node in changed.nodes.values() if node.name == instance.anchor), "")
     return replace(instance, graph=changed, feeds=feeds, anchor=anchor)
 
 
 def watched(instance: Instance, rng: Rng) -> Instance:
-    """Return an instance that returns one of its inner values, too."""
+    """Return an instance with an inner value as a further output."""
     graph = instance.graph
     inner = [name for name in graph.producers if name not in graph.outputs]
     if not inner:

@@ -1,4 +1,4 @@
-"""The models that are rewritten at random."""
+"""Models for random rewrites."""
 
 from collections.abc import Mapping
 
@@ -38,7 +38,7 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
     "gru": ("layers=1&hidden=32&sequence=3", "layers=2&hidden=16&sequence=4&batch=2"),
     "nasrnn": ("cells=2&hidden=32", "cells=3&hidden=16&batch=2"),
 }
-"""Sizes of each family: small, so that numpy can compute them."""
+"""Sizes of each family, small enough for numpy."""
 
 HEAVY = frozenset(
     {
@@ -53,4 +53,4 @@ HEAVY = frozenset(
         "convnext_tiny",
     }
 )
-"""Families whose models are not small in any size: they have fewer of the sequences."""
+"""Families whose models are large in any size, and get fewer sequences."""

@@ -1,4 +1,4 @@
-"""What a rule makes of an instance, run before and after: in ONNX Runtime, its optimiser off, and numpy."""
+"""Checks of a rule on an instance: results before and after, in ONNX Runtime and in numpy."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from irgym.measure.target import target_of
 Array = NDArray[Any]
 
 CLOSE = {"float16": 2e-2, "float32": 1e-3, "float64": 1e-6, "bfloat16": 1e-1}
-"""Greatest difference in ONNX Runtime, as a share of the greatest value."""
+"""Greatest accepted difference in ONNX Runtime, relative to the greatest value."""
 
 CLOSE_IN_DOUBLES = 1e-5
-"""The same in numpy, in double precision: numbers in rules and attributes have 24 bits."""
+"""Greatest accepted difference in numpy, in float64: numbers in rules and attributes have 24 bits."""
 
 
 class Refused(Exception):
@@ -34,13 +34,13 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Fault:
-    """A rule that does not keep what an instance computes.
+    """A fault of a rule on an instance.
 
     Attributes:
-        kind: What is wrong: `error`, `type`, `refused` or `result`.
-        detail: The same in more words.
+        kind: Kind of the fault: `error`, `type`, `refused`, `numpy` or `result`.
+        detail: Description.
         graph: The instance.
-        after: What the rule made of it, if anything.
+        after: The graph after the rule, if there is one.
     """
 
     kind: str
@@ -51,12 +51,12 @@ class Fault:
 
 @dataclass(frozen=True)
 class Checked:
-    """What came of an instance.
+    """The result of a check.
 
     Attributes:
-        valid: Whether ONNX Runtime runs it.
-        sites: Places at which the rule applied.
-        fault: What is wrong; None for nothing.
+        valid: Whether ONNX Runtime runs the instance.
+        sites: Number of sites where the rule applied.
+        fault: The fault, if there is one.
     """
 
     valid: bool
@@ -79,37 +79,37 @@ def in_runtime(graph: Graph, feeds: Sequence[dict[str, Array]], weights: Weights
         session = onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
         return [
             [
-                np.asarray(one)
-                for one in session.run(list(graph.outputs), {name: given[name] for name in graph.inputs})
+                np.asarray(result)
+                for result in session.run(list(graph.outputs), {name: given[name] for name in graph.inputs})
             ]
             for given in feeds
         ]
     except Exception as error:
-        # ONNX Runtime raises RuntimeError, and classes of its own that have no common base. Numbers may be
-        # none that an attribute can hold.
-        own = type(error).__module__.startswith("onnxruntime")
-        if not own and not isinstance(error, RuntimeError | ValueError):
+        # ONNX Runtime raises RuntimeError, and exceptions without a common base. ValueError: an attribute
+        # cannot hold a number.
+        from_runtime = type(error).__module__.startswith("onnxruntime")
+        if not from_runtime and not isinstance(error, RuntimeError | ValueError):
             raise
         raise Refused(str(error).partition("\n")[0]) from error
 
 
 def built(rule: Rule, odd: Odd, block: int) -> Instance | None:
-    """Return the graph of a sample; None where its operands do not fit each other."""
+    """Return the graph of a sample; None if its operands do not fit each other."""
     try:
         with np.errstate(all="ignore"):
             instance = instance_of(rule, odd.sample, block, odd.precision, odd.opset)
             for change in odd.after:
                 instance = change(instance)
     except (OperatorError, ValueError, IndexError, KeyError, TypeError, ArithmeticError, AttributeError):
-        return None  # what makes types of operators says in one of these ways that operands do not fit
+        return None  # the ways in which type rules refuse operands
     return instance if instance.anchor in instance.graph.nodes else None
 
 
 def checked(note: Callable[[str], None], rule: Rule, odd: Odd, block: int) -> Checked:
-    """Apply a rule to an instance, at each place where it applies, and compare.
+    """Apply a rule to an instance at each of its sites, and compare the results.
 
     Args:
-        note: Is told when the instance itself has run: what dies then is what the rule made of it.
+        note: Called when the instance has run: if the process dies later, the rule is at fault.
         rule: The rule.
         odd: The sample.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
@@ -124,17 +124,17 @@ def checked(note: Callable[[str], None], rule: Rule, odd: Odd, block: int) -> Ch
     except Refused:
         return Checked(False)
     said = [(graph.types[name].dtype, graph.types[name].shape) for name in graph.outputs]
-    if [(str(one.dtype), one.shape) for one in before[0]] != said:
-        return Checked(False)  # not a model that is read: its types are those of what it computes
+    if [(str(result.dtype), result.shape) for result in before[0]] != said:
+        return Checked(False)  # no readable model, whose types are those of its results
     note("after")
     try:
         sites = list(rule.sites(graph, graph.nodes[instance.anchor], block))
-    except Exception as error:  # noqa: BLE001 - whatever a condition raises is what is looked for
+    except Exception as error:  # noqa: BLE001 - any exception of a condition is a fault
         return Checked(True, 0, Fault("error", f"condition: {type(error).__name__}: {error}", graph))
     for site in sites:
         try:
             after = graph.rewritten(rule.rewrite(graph, site, block))
-        except Exception as error:  # noqa: BLE001 - and whatever a rule raises where it says that it applies
+        except Exception as error:  # noqa: BLE001 - and so is any exception of a rule at its site
             return Checked(True, len(sites), Fault("error", f"{type(error).__name__}: {error}", graph))
         fault = _compared(instance, after, before, feeds, odd, block)
         if fault is not None:
@@ -143,9 +143,12 @@ def checked(note: Callable[[str], None], rule: Rule, odd: Odd, block: int) -> Ch
 
 
 def _feeds(instance: Instance) -> list[dict[str, Array]]:
-    """Return the instance's own inputs, and those with zeros for floating-point numbers."""
+    """Return the inputs of an instance, and the same with zeros for floating-point numbers."""
     own = dict(instance.feeds)
-    return [own, {name: np.zeros_like(one) if one.dtype.kind == "f" else one for name, one in own.items()}]
+    return [
+        own,
+        {name: np.zeros_like(array) if array.dtype.kind == "f" else array for name, array in own.items()},
+    ]
 
 
 def _compared(
@@ -164,26 +167,26 @@ def _compared(
     except Refused as error:
         return Fault("refused", str(error), graph, after)
     for wanted, now in zip(before, got, strict=True):
-        for name, one, other in zip(graph.outputs, wanted, now, strict=True):
-            if (one.dtype, one.shape) != (other.dtype, other.shape):
+        for name, expected, other in zip(graph.outputs, wanted, now, strict=True):
+            if (expected.dtype, expected.shape) != (other.dtype, other.shape):
                 return Fault(
                     "type",
-                    f"{name} was {one.dtype}{list(one.shape)}, is {other.dtype}{list(other.shape)}",
+                    f"{name} was {expected.dtype}{list(expected.shape)}, is {other.dtype}{list(other.shape)}",
                     graph,
                     after,
                 )
-            said = _difference(name, one, other, odd.precision)
+            said = _difference(name, expected, other, odd.precision)
             if said:
                 return Fault("result", said, graph, after)
     return None if odd.extreme else _in_doubles(instance, after, odd, block)
 
 
-def _difference(name: str, one: Array, other: Array, precision: str) -> str:
-    """Return how results differ; nothing where they agree."""
-    if one.dtype.kind != "f":
-        same = np.array_equal(one, other)
-        return "" if same else f"{name} is another: {one.ravel()[:4]} became {other.ravel()[:4]}"
-    wide, now = one.astype(np.float64), other.astype(np.float64)
+def _difference(name: str, expected: Array, other: Array, precision: str) -> str:
+    """Return how results differ; empty if they agree."""
+    if expected.dtype.kind != "f":
+        same = np.array_equal(expected, other)
+        return "" if same else f"{name} is another: {expected.ravel()[:4]} became {other.ravel()[:4]}"
+    wide, now = expected.astype(np.float64), other.astype(np.float64)
     if not np.array_equal(np.isnan(wide), np.isnan(now)) or not np.array_equal(
         np.isinf(wide) * np.sign(wide), np.isinf(now) * np.sign(now), equal_nan=True
     ):
@@ -191,25 +194,25 @@ def _difference(name: str, one: Array, other: Array, precision: str) -> str:
     there = np.isfinite(wide)
     greatest = max(float(np.abs(wide[there]).max(initial=0)), 1e-30)
     error = float(np.abs(wide[there] - now[there]).max(initial=0)) / greatest
-    allowed = CLOSE.get(str(one.dtype), 1e-3)
+    allowed = CLOSE.get(str(expected.dtype), 1e-3)
     return "" if error <= allowed else f"{name} is off by {error:.1e} of its greatest value {greatest:.3g}"
 
 
 def _in_doubles(instance: Instance, after: Graph, odd: Odd, block: int) -> Fault | None:
     """Compare in double precision, in numpy."""
     weights = _Doubled(instance.weights)
-    feeds = {name: _doubled(one) for name, one in instance.feeds.items()}
+    feeds = {name: _doubled(array) for name, array in instance.feeds.items()}
     with np.errstate(all="ignore"):
         try:
             before = run(instance.graph, feeds, weights, block)
         except (OperatorError, ValueError, IndexError):
-            return None  # numpy has no meaning of an operator of the instance with these attributes
+            return None  # the reference does not support an operator of the instance
         try:
             now = run(after, feeds, weights, block)
-        except Exception as error:  # noqa: BLE001 - what numpy knew before, it has to know after
+        except Exception as error:  # noqa: BLE001 - the reference must support the replacement too
             return Fault("numpy", f"{type(error).__name__}: {error}", instance.graph, after)
-    for name, one, other in zip(instance.graph.outputs, before, now, strict=True):
-        error = error_of(np.asarray(one), np.asarray(other))
+    for name, expected, other in zip(instance.graph.outputs, before, now, strict=True):
+        error = error_of(np.asarray(expected), np.asarray(other))
         if not error <= (CLOSE_IN_DOUBLES if odd.precision != "float16" else CLOSE["float16"]):
             return Fault("result", f"{name} is off by {error:.1e} in double precision", instance.graph, after)
     return None
@@ -240,7 +243,7 @@ def runs(instance: Instance) -> bool:
 
 
 def instance_in(rule: Rule, rng: np.random.Generator) -> Instance | None:
-    """Return a random instance of a rule in single precision, made odd at times; None where it is none."""
+    """Return a random instance of a rule in float32, sometimes made odd; None if operands do not fit."""
     odd = plain(rule, rng)
     for _ in range(int(rng.integers(3))):
         odd = perturbed(odd, rng)

@@ -1,4 +1,4 @@
-"""The structure of graphs: whether it is sound, whether two are the same, and graphs that differ a little."""
+"""Structure of graphs: consistency, isomorphism, and graphs with small differences."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -20,29 +20,29 @@ Array = NDArray[Any]
 
 
 def check_structure(graph: Graph) -> None:
-    """Check a graph against itself: what makes and uses each value, that there is no circle, nothing is dead.
+    """Check that a graph is consistent: producers and users of values, no circles, no dead nodes.
 
     Raises:
-        AssertionError: Something does not fit.
+        AssertionError: The graph is inconsistent.
     """
-    made = {value: one.name for one in graph.nodes.values() for value in one.results}
+    made = {value: node.name for node in graph.nodes.values() for value in node.results}
     assert made == dict(graph.producers), "producers are not what makes values"
-    assert sum(len(one.results) for one in graph.nodes.values()) == len(made), "a value is made twice"
+    assert sum(len(node.results) for node in graph.nodes.values()) == len(made), "a value is made twice"
     used: dict[str, set[str]] = {}
-    for one in graph.nodes.values():
-        for value in one.operands:
-            used.setdefault(value, set()).add(one.name)
+    for node in graph.nodes.values():
+        for value in node.operands:
+            used.setdefault(value, set()).add(node.name)
             assert value in made or value in graph.weights or value in graph.inputs, f"nothing makes {value}"
     assert used == {value: set(names) for value, names in graph.users.items()}, (
         "users are not who uses values"
     )
     assert all(len(names) == len(set(names)) for names in graph.users.values()), "a user is named twice"
     assert not made.keys() & {*graph.weights, *graph.inputs}, "a node makes an input or a weight"
-    for name, one in graph.nodes.items():
-        assert name == one.name, f"{name} is called {one.name}"
-        assert any(value in used or value in graph.outputs for value in one.results), f"{name} is dead"
+    for name, node in graph.nodes.items():
+        assert name == node.name, f"{name} is called {node.name}"
+        assert any(value in used or value in graph.outputs for value in node.results), f"{name} is dead"
     needs = {
-        one.name: {made[value] for value in one.operands if value in made} for one in graph.nodes.values()
+        node.name: {made[value] for value in node.operands if value in made} for node in graph.nodes.values()
     }
     assert len(list(TopologicalSorter(needs).static_order())) == len(needs)  # raises CycleError
     for name, weight in graph.weights.items():
@@ -50,10 +50,10 @@ def check_structure(graph: Graph) -> None:
 
 
 def check_types(graph: Graph, weights: Weights) -> int:
-    """Compare the types of values with those that ONNX infers; returns how many it tells.
+    """Compare the types of values with those that ONNX infers, and return their number.
 
     Raises:
-        AssertionError: One is another.
+        AssertionError: A type differs.
     """
     model = model_of(graph, weights, whole=False)
     for output in model.graph.output:
@@ -71,31 +71,31 @@ def check_types(graph: Graph, weights: Weights) -> int:
     return count
 
 
-def same(one: Graph, other: Graph, weights: Weights, *, wired: bool = True) -> bool:
-    """Say whether graphs are isomorphic: equal but for names and the order in which nodes are kept.
+def same(first: Graph, other: Graph, weights: Weights, *, wired: bool = True) -> bool:
+    """Say whether graphs are isomorphic: equal except for names and the order of nodes.
 
-    From the outputs on, operands in their order leave one choice, so both are walked along together. Weights
-    are compared by their elements.
+    Both graphs are walked together from the outputs; the order of operands leaves no choice. Weights are
+    compared by their elements.
 
     Args:
-        one: A graph.
-        other: Another.
+        first: A graph.
+        other: Another graph.
         weights: The arrays of both.
-        wired: Whether it matters which of several nodes that compute the same a value is taken from; how many
-            there are always does.
+        wired: Whether it matters which of several equal nodes makes a value. The number of such nodes always
+            matters.
     """
     pairs: dict[str, str] = {}
     back: dict[str, str] = {}
     met: set[tuple[str, str]] = set()
-    pending = list(zip(one.outputs, other.outputs, strict=True))
+    pending = list(zip(first.outputs, other.outputs, strict=True))
     while pending:
         left, right = pending.pop()
         if (left == "") != (right == ""):
             return False
-        if left in one.weights or right in other.weights:
-            if left not in one.weights or right not in other.weights:
+        if left in first.weights or right in other.weights:
+            if left not in first.weights or right not in other.weights:
                 return False
-            if not _equal(weights.array(one.weights[left]), weights.array(other.weights[right])):
+            if not _equal(weights.array(first.weights[left]), weights.array(other.weights[right])):
                 return False
             continue
         if not wired and (left, right) in met:
@@ -106,11 +106,11 @@ def same(one: Graph, other: Graph, weights: Weights, *, wired: bool = True) -> b
                 return False
             continue
         pairs[left], back[right] = right, left
-        a, b = one.producer(left), other.producer(right)
+        a, b = first.producer(left), other.producer(right)
         if a is None or b is None:
             places = [
                 graph.inputs.index(name) if name in graph.inputs else name
-                for graph, name in ((one, left), (other, right))
+                for graph, name in ((first, left), (other, right))
             ]
             if a is not b or places[0] != places[1]:
                 return False
@@ -121,41 +121,41 @@ def same(one: Graph, other: Graph, weights: Weights, *, wired: bool = True) -> b
             return False
         pending += zip(a.outputs, b.outputs, strict=True)
         pending += zip((*a.inputs, *a.captured), (*b.inputs, *b.captured), strict=True)
-    described = [sorted(repr(_described(each)) for each in graph.nodes.values()) for graph in (one, other)]
+    described = [sorted(repr(_described(each)) for each in graph.nodes.values()) for graph in (first, other)]
     return described[0] == described[1]
 
 
-def _described(one: Node) -> tuple[object, ...]:
-    """Return all of a node but names."""
+def _described(node: Node) -> tuple[object, ...]:
+    """Return a description of a node without names."""
     return (
-        one.operator,
-        one.attributes,
-        [bool(value) for value in one.inputs],
-        len(one.captured),
-        [bool(value) for value in one.outputs],
+        node.operator,
+        node.attributes,
+        [bool(value) for value in node.inputs],
+        len(node.captured),
+        [bool(value) for value in node.outputs],
     )
 
 
-def _equal(one: Array, other: Array) -> bool:
-    kinds = (one.dtype, one.shape) == (other.dtype, other.shape)
+def _equal(first: Array, other: Array) -> bool:
+    kinds = (first.dtype, first.shape) == (other.dtype, other.shape)
     return kinds and np.array_equal(
-        one.view(np.uint8) if one.ndim else one, other.view(np.uint8) if other.ndim else other
+        first.view(np.uint8) if first.ndim else first, other.view(np.uint8) if other.ndim else other
     )
 
 
 def renamed(graph: Graph, rng: np.random.Generator) -> Graph:
-    """Return the graph with other names of values, and its nodes kept in another order."""
+    """Return the graph with other names of values, and its nodes in another order."""
     values = [*graph.producers, *graph.weights, *graph.inputs]
-    fixed = {value for one in graph.nodes.values() for value in one.captured}
+    fixed = {value for node in graph.nodes.values() for value in node.captured}
     names = {value: value if value in fixed else f"other.{place}" for place, value in enumerate(values)}
     names[""] = ""
     nodes = [
         replace(
-            one,
-            inputs=tuple(names[value] for value in one.inputs),
-            outputs=tuple(names[value] for value in one.outputs),
+            node,
+            inputs=tuple(names[value] for value in node.inputs),
+            outputs=tuple(names[value] for value in node.outputs),
         )
-        for one in graph.nodes.values()
+        for node in graph.nodes.values()
     ]
     return Graph.of(
         [nodes[int(place)] for place in rng.permutation(len(nodes))],
@@ -168,32 +168,40 @@ def renamed(graph: Graph, rng: np.random.Generator) -> Graph:
 
 
 def mutants(graph: Graph, weights: Weights, rng: np.random.Generator) -> Iterator[tuple[str, Graph]]:
-    """Return graphs that differ from one in an attribute, an operator, an operand, a weight or an output.
+    """Yield graphs with a change to an attribute, operator, operand or weight, each with a description.
 
-    Each with words for what differs. They need not make sense.
+    The graphs need not be valid.
     """
     order = graph.order
-    with_attributes = [one for one in order if any(not _opaque(value) for _, value in one.attributes)]
+    with_attributes = [node for node in order if any(not _opaque(value) for _, value in node.attributes)]
     if with_attributes:
-        one = _pick(rng, with_attributes)
-        name, value = _pick(rng, [pair for pair in one.attributes if not _opaque(pair[1])])
-        left = {**dict(one.attributes), name: _changed(value)}
-        yield f"attribute {name} of {one.name}", _with(graph, one, attributes=tuple(sorted(left.items())))
-    one = _pick(rng, order)
-    yield f"operator of {one.name}", _with(graph, one, operator=f"{one.operator}X")
-    one = _pick(rng, order)
-    yield f"an attribute more of {one.name}", _with(graph, one, attributes=(*one.attributes, ("zzz", 0)))
-    one = _pick(rng, [one for one in order if len(one.inputs)])
-    place = int(rng.integers(len(one.inputs)))
-    others = [value for value in graph.types if _is_before(graph, value, one) and value != one.inputs[place]]
+        picked = _pick(rng, with_attributes)
+        name, value = _pick(rng, [pair for pair in picked.attributes if not _opaque(pair[1])])
+        left = {**dict(picked.attributes), name: _changed(value)}
+        yield (
+            f"attribute {name} of {picked.name}",
+            _with(graph, picked, attributes=tuple(sorted(left.items()))),
+        )
+    picked = _pick(rng, order)
+    yield f"operator of {picked.name}", _with(graph, picked, operator=f"{picked.operator}X")
+    picked = _pick(rng, order)
+    yield (
+        f"an attribute more of {picked.name}",
+        _with(graph, picked, attributes=(*picked.attributes, ("zzz", 0))),
+    )
+    picked = _pick(rng, [node for node in order if len(node.inputs)])
+    place = int(rng.integers(len(picked.inputs)))
+    others = [
+        value for value in graph.types if _is_before(graph, value, picked) and value != picked.inputs[place]
+    ]
     if others:
-        inputs = (*one.inputs[:place], _pick(rng, others), *one.inputs[place + 1 :])
-        yield f"operand {place} of {one.name}", _with(graph, one, inputs=inputs)
-    pairs = [one for one in order if len(set(one.inputs)) > 1]
+        inputs = (*picked.inputs[:place], _pick(rng, others), *picked.inputs[place + 1 :])
+        yield f"operand {place} of {picked.name}", _with(graph, picked, inputs=inputs)
+    pairs = [node for node in order if len(set(node.inputs)) > 1]
     if pairs:
-        one = _pick(rng, pairs)
-        yield f"operands' order of {one.name}", _with(graph, one, inputs=one.inputs[::-1])
-    used = sorted({value for one in order for value in one.inputs if value in graph.weights})
+        picked = _pick(rng, pairs)
+        yield f"operands' order of {picked.name}", _with(graph, picked, inputs=picked.inputs[::-1])
+    used = sorted({value for node in order for value in node.inputs if value in graph.weights})
     used = [name for name in used if graph.weights[name].type.size]
     if used:
         name = _pick(rng, used)
@@ -225,14 +233,14 @@ def _changed(value: Any) -> Any:
             return value + 1
 
 
-def _is_before(graph: Graph, value: str, one: Node) -> bool:
-    """Say whether a value is there before a node is run, in the order of the graph."""
+def _is_before(graph: Graph, value: str, node: Node) -> bool:
+    """Say whether a value exists before a node runs, in the order of the graph."""
     maker = graph.producer(value)
     if maker is None:
         return value in graph.weights or value in graph.inputs
-    return graph.order.index(maker) < graph.order.index(one)
+    return graph.order.index(maker) < graph.order.index(node)
 
 
-def _with(graph: Graph, one: Node, **changes: Any) -> Graph:
-    nodes = [replace(one, **changes) if own.name == one.name else own for own in graph.nodes.values()]
+def _with(graph: Graph, node: Node, **changes: Any) -> Graph:
+    nodes = [replace(node, **changes) if kept.name == node.name else kept for kept in graph.nodes.values()]
     return Graph.of(nodes, graph.types, graph.weights, graph.inputs, graph.outputs, graph.opsets)

@@ -1,1 +1,1 @@
-"""Small wrong models, each beside the right one."""
+"""Small wrong models, each with the right one."""

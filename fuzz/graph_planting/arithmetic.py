@@ -1,4 +1,4 @@
-"""Faults in single operators on numbers: signs, ties, rounding, types, numbers that are none."""
+"""Faults in single arithmetic operators: signs, ties, rounding, types, NaN."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Faults in softmax, attention, normalisation and activations, written out in several operators or not."""
+"""Faults in softmax, attention, normalisation and activations, composed or as operators."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Faults in rarer operators, in branches, and at the constants that a model compares with."""
+"""Faults in rarer operators, in branches, and in constants of comparisons."""
 
 import numpy as np
 

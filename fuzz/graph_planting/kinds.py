@@ -1,4 +1,4 @@
-"""A planted fault: a small model as it should be, and one that differs in a single respect."""
+"""A planted fault: a small right model, and a wrong one that differs in a single respect."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ from onnx import numpy_helper, parser
 Array = NDArray[Any]
 
 Constant = tuple[int, ...] | list[int] | float | Array
-"""A constant of a model: a shape to fill with normal floats, whole numbers, one float, or an array."""
+"""A constant of a model: a shape to fill with random floats, integers, a float, or an array."""
 
 OPSET = 21
 
@@ -22,14 +22,14 @@ class Kind:
     """A kind of wrong model.
 
     Attributes:
-        name: What is wrong.
-        inputs: The inputs with their types, in ONNX's text form.
-        right: The operators of the right model, in ONNX's text form.
-        wrong: Those of the wrong one.
-        constants: The constants of both, by name.
+        name: The fault.
+        inputs: Inputs with their types, in ONNX's text form.
+        right: Operators of the right model, in ONNX's text form.
+        wrong: Operators of the wrong model.
+        constants: Constants of both models, by name.
         results: Types and names of the results.
-        ranges: The first and the last-but-one value of inputs of whole numbers, where the model cannot tell.
-        opset: The version of ONNX's operators.
+        ranges: Least and greatest value of integer inputs whose range the model does not determine.
+        opset: Version of ONNX's operator set.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Kind:
 
 
 def array_of(constant: Constant, place: int) -> Array:
-    """Return the array of a constant; random ones differ by their place among the constants."""
+    """Return the array of a constant; random arrays depend on the place among the constants."""
     if isinstance(constant, tuple):
         return np.random.default_rng(place + 1).standard_normal(constant).astype(np.float32) * 0.5
     if isinstance(constant, list):

@@ -1,4 +1,4 @@
-"""Faults in operators that move, choose, sort or count numbers."""
+"""Faults in operators that move, select, sort or count elements."""
 
 import numpy as np
 

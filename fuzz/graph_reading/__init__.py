@@ -1,1 +1,1 @@
-"""Code of the scripts beside this folder: opening and exporting models, and samples of operators."""
+"""Modules of the scripts in the parent folder: opening and exporting models, and samples of operators."""

@@ -1,4 +1,4 @@
-"""Operators of opsets 7 to 12 on windows and images, lookups, quantised and recurrent ones, and bodies."""
+"""Operators of opsets 7 to 12: windows, images, lookups, quantised and recurrent operators, and subgraphs."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""Models opened, rewritten at random and exported in this process, for the scripts beside this one."""
+"""Models opened, rewritten at random and exported in this process."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from irgym.measure.target import host_target
 
 
 class Refused(Exception):
-    """A model is refused, in one sentence."""
+    """A model is refused with a message of one sentence."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Made:
         content: The file.
         schedule: The rewrites.
         task: The program.
-        steps: How many rewrites there were.
+        steps: Number of rewrites.
     """
 
     content: bytes
@@ -41,10 +41,10 @@ class Made:
 
 
 def opened(model: onnx.ModelProto, path: Path, ranges: Mapping[str, tuple[int, int]]) -> GraphTask:
-    """Return the task of a model, as `irgym tune` opens a file.
+    """Return the task of a model, opened as by `irgym tune`.
 
     Raises:
-        Refused: It is refused.
+        Refused: The model is refused.
     """
     path.write_bytes(model.SerializeToString())
     try:
@@ -64,17 +64,17 @@ def exported(
     random: np.random.Generator,
     steps: int,
 ) -> Made:
-    """Return what a model becomes by random rewrites.
+    """Return a model after random rewrites.
 
     Args:
         model: The model.
-        path: Where to write it, and beside it what becomes of it.
-        ranges: For inputs of whole numbers, the least value and the one after the greatest.
+        path: File for the model; the result is written beside it.
+        ranges: Range of integer inputs: the least value, and the greatest plus 1.
         random: Draws rewrites.
-        steps: Most rewrites.
+        steps: Greatest number of rewrites.
 
     Raises:
-        Refused: It is refused.
+        Refused: The model is refused.
     """
     task = opened(model, path, ranges)
     state, taken = task.initial(), list[Action]()
@@ -92,10 +92,10 @@ def exported(
 
 
 def ran(content: bytes, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-    """Return what ONNX Runtime makes of inputs with its optimiser off.
+    """Return the results of ONNX Runtime without optimisation.
 
     Raises:
-        Refused: It refuses the model, or does not run it.
+        Refused: ONNX Runtime refuses the model, or fails to run it.
     """
     options: Any = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -105,7 +105,7 @@ def ran(content: bytes, feeds: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
         session: Any = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         names = {value.name for value in session.get_inputs()}
         return [
-            session.run(None, {key: value for key, value in one.items() if key in names}) for one in feeds
+            session.run(None, {key: value for key, value in feed.items() if key in names}) for feed in feeds
         ]
     except Exception as error:  # its errors have no common class
         raise Refused(str(error).splitlines()[0]) from error

@@ -7,7 +7,7 @@ from graph_reading.samples import Draw, Sample
 
 
 def samples(seed: int) -> Iterator[Sample]:
-    """Yield all samples; inputs are drawn by a seed."""
+    """Yield all samples, with random inputs from a seed."""
     draw = Draw(seed)
     yield from plain.elementwise(draw)
     yield from plain.along_axes(draw)

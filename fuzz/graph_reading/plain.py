@@ -1,4 +1,4 @@
-"""Elementwise operators of opsets 7 to 12, reductions and the like, and what moves elements."""
+"""Element-wise operators, reductions and movement of elements in opsets 7 to 12."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""Samples of the operators of opsets 7 to 12, and what they are drawn by."""
+"""Samples of the operators of opsets 7 to 12, and random inputs for them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ class Sample:
     """An operator with inputs and attributes.
 
     Attributes:
-        operator: Its name.
-        inputs: Inputs in order; None for one that is left out.
+        operator: Name of the operator.
+        inputs: Inputs in order; None for a missing one.
         attributes: Attributes.
-        opsets: Opsets in which it has this form.
-        outputs: How many results it makes.
-        constant: Places of the inputs that are weights.
-        label: What tells it from other samples of the operator.
+        opsets: Opsets in which the operator has this form.
+        outputs: Number of results.
+        constant: Indices of the inputs that are weights.
+        label: Distinguishes the sample from others of the operator.
     """
 
     operator: str
@@ -36,13 +36,13 @@ class Sample:
 
 
 class Draw:
-    """Draws inputs."""
+    """Random inputs."""
 
     def __init__(self, seed: int) -> None:
         self._random = np.random.default_rng(seed)
 
     def floats(self, *shape: int) -> Array:
-        """Return numbers of the standard normal distribution."""
+        """Return normally distributed numbers."""
         return np.asarray(self._random.standard_normal(shape), np.float32)
 
     def shares(self, *shape: int) -> Array:
@@ -50,24 +50,24 @@ class Draw:
         return np.asarray(self._random.uniform(0.1, 0.9, shape), np.float32)
 
     def whole(self, low: int, high: int, *shape: int, kind: Any = np.int64) -> Array:
-        """Return whole numbers from `low` on, below `high`."""
+        """Return integers from `low` to below `high`."""
         return np.asarray(self._random.integers(low, high, shape), kind)
 
     def truths(self, *shape: int) -> Array:
-        """Return truth values."""
+        """Return booleans."""
         return np.asarray(self._random.integers(0, 2, shape), np.bool_)
 
 
 def numbers(*values: int) -> Array:
-    """Return whole numbers as an array of one dimension."""
+    """Return integers as an array of one dimension."""
     return np.array(values, np.int64)
 
 
 def since(first: int) -> range:
-    """Return the opsets from one on."""
+    """Return all opsets from a version on."""
     return range(first, LAST + 1)
 
 
 def until(last: int, first: int = FIRST) -> range:
-    """Return the opsets up to one."""
+    """Return all opsets up to a version."""
     return range(first, last + 1)

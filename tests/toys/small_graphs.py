@@ -36,7 +36,7 @@ def graph_of(
         name: literal(array, "float32" if array.dtype.kind == "f" else str(array.dtype))
         for name, array in arrays.items()
     }
-    types.update({name: value.type for name, value in own.items()})
+    types.update({name: weight.type for name, weight in own.items()})
     for node in nodes:
         known = [own[name].array if name in own else None for name in node.inputs]
         given = [types.get(name) for name in node.inputs]

@@ -2,55 +2,8 @@
 
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
-from irgym.envs.graph.rules import (
-    activations,
-    algebra,
-    attention,
-    cells,
-    convolutions,
-    cutting,
-    heads,
-    identities,
-    layers,
-    layout,
-    linear,
-    merging,
-    movement,
-    normalisation,
-    pools,
-    products,
-    recurrence,
-    reshaping,
-    scaling,
-    stacking,
-    winograd,
-)
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.running.session_options import LEVELS, OFF
-
-RULES = (
-    *convolutions.RULES,
-    *winograd.RULES,
-    *merging.RULES,
-    *pools.RULES,
-    *layout.RULES,
-    *linear.RULES,
-    *scaling.RULES,
-    *recurrence.RULES,
-    *cells.RULES,
-    *layers.RULES,
-    *stacking.RULES,
-    *identities.RULES,
-    *movement.RULES,
-    *reshaping.RULES,
-    *cutting.RULES,
-    *algebra.RULES,
-    *heads.RULES,
-    *products.RULES,
-    *attention.RULES,
-    *activations.RULES,
-    *normalisation.RULES,
-)
-"""All rules."""
 
 CAPACITY = 512
 """Number of candidates in flat views of the actions."""

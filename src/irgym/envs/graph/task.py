@@ -19,14 +19,15 @@ from irgym.core.task import Task
 from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.estimate import estimated, rates_of
-from irgym.envs.graph.eqsat.saturation import Limits
+from irgym.envs.graph.eqsat.settings import Settings
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
 from irgym.envs.graph.observing.observations import VIEWS, Rows
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.sites import Finder
-from irgym.envs.graph.rewriting.transitions import Kept, rewritten
+from irgym.envs.graph.rewriting.transitions import StepCache, rewritten
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.running.session_options import OFF, options_text
 from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import EVERYWHERE, Candidates, GraphState
@@ -93,10 +94,10 @@ class GraphTask(Task[GraphState]):
         self.toolchain = toolchain
         self.horizon = HORIZON
         self.block = block_of(target)
-        self.finder = Finder(actions.RULES, self.block)
-        self.rules = actions.RULES
+        self.finder = Finder(RULES, self.block)
+        self.rules = RULES
         self.rows = Rows()
-        self._kept = Kept()
+        self._kept = StepCache()
         self._target = target
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes no time
@@ -135,11 +136,9 @@ class GraphTask(Task[GraphState]):
         """
         task = copy(self)
         task._allowed = frozenset(
-            place
-            for place, rule in enumerate(actions.RULES)
-            if any(source in rule.source for source in sources)
+            place for place, rule in enumerate(RULES) if any(source in rule.source for source in sources)
         )
-        task.rules = tuple(actions.RULES[place] for place in sorted(task._allowed))
+        task.rules = tuple(RULES[place] for place in sorted(task._allowed))
         return task
 
     def initial(self) -> GraphState:
@@ -257,8 +256,10 @@ class GraphTask(Task[GraphState]):
         """
         if name == EQSAT:
             rules = tuple(rule.name for rule in self.rules)
-            how = (self.threads, VERSUS_ROUNDS, self.objective.name, rules, self.block, Limits())
-            return Call("irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, *how))
+            settings = Settings(self.objective.name, rules, self.block, self.threads, VERSUS_ROUNDS)
+            return Call(
+                "irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, settings)
+            )
         arguments = (self.uri, self.path, state.graph, state.level, name, self.threads, VERSUS_ROUNDS)
         return Call(f"{RUNNER}:compare", arguments)
 

@@ -1,10 +1,13 @@
-"""The baseline `eqsat`, on a model of a real exporter, and the environment with TASO's rules alone."""
+"""The baseline `eqsat` on an exported model, and the environment with TASO's rules only."""
+
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from irgym.core import capabilities
 from irgym.core.catalogue import environment_of
-from irgym.core.cost import Measurement, Outcome
+from irgym.core.cost import Call, Measurement, Outcome
 from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.signature import Signature
 from irgym.envs.graph.environment import GRAPH, GRAPH_TASO
@@ -17,15 +20,20 @@ from irgym.search.strategies.backtracking import Backtracking
 URI = GRAPH.dataset("tiny").train[0]
 
 
+def limited(call: Call, iterations: int, **changes: Any) -> tuple[Any, ...]:
+    """Return the arguments of a call of the baseline, with fewer iterations and other changed settings."""
+    *before, settings = call.arguments
+    return (*before, replace(settings, limits=Limits(iterations=iterations), **changes))
+
+
 def test_costs_are_compared_under_any_objective():
     task = GRAPH.task(URI).under("nodes")
     call = capabilities.baseline_call(task, "eqsat", task.initial())
-    *before, _ = call.arguments
-    versus = running.against(*before, Limits(iterations=2))
+    versus = running.against(*limited(call, iterations=2))
     assert versus.ours_ns == len(task.graph.nodes) and versus.baseline_ns < versus.ours_ns
     assert versus.ratios == (versus.baseline_ns / versus.ours_ns,)
     assert "stopped at the limit of 2 iterations" in versus.detail
-    [eqsat] = [one for one in GRAPH.baselines() if one.name == "eqsat"]
+    [eqsat] = [baseline for baseline in GRAPH.baselines() if baseline.name == "eqsat"]
     assert eqsat.any_objective and "graph-peers" in eqsat.remedy
 
 
@@ -39,10 +47,10 @@ def test_costs_under_model_are_those_of_measured_operators(monkeypatch: pytest.M
 
     monkeypatch.setattr(costs, "measure", timed)
     task = GRAPH.task(URI).under("model")
-    *before, _ = capabilities.baseline_call(task, "eqsat", task.initial()).arguments
-    versus = running.against(*before, Limits(iterations=2))
-    operators = [one.operator for one in task.graph.nodes.values()]
-    assert versus.ours_ns == sum(1.0 if one == "Conv" else 100.0 for one in operators)
+    call = capabilities.baseline_call(task, "eqsat", task.initial())
+    versus = running.against(*limited(call, iterations=2))
+    operators = [node.operator for node in task.graph.nodes.values()]
+    assert versus.ours_ns == sum(1.0 if operator == "Conv" else 100.0 for operator in operators)
     assert len(versus.ratios) == 1 and versus.baseline_ns < versus.ours_ns
     assert f", {len(kinds)} distinct operators measured in 0 s; " in versus.detail
 
@@ -51,9 +59,8 @@ def test_results_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(measuring, "ROUNDS", 1)
     monkeypatch.setattr(measuring, "LONGER_NS", 0)
     task = GRAPH.task(URI)
-    arguments = capabilities.baseline_call(task, "eqsat", task.initial()).arguments
-    path, graph, level, threads, _, *rest = arguments[:-1]
-    versus = running.against(path, graph, level, threads, 2, *rest, Limits(iterations=1))
+    call = capabilities.baseline_call(task, "eqsat", task.initial())
+    versus = running.against(*limited(call, iterations=1, rounds=2))
     assert len(versus.ratios) == 2 and versus.baseline_ns > 0
     assert "level off" in versus.detail or "level all" in versus.detail
     assert "distinct operators measured in" in versus.detail
@@ -71,8 +78,8 @@ def test_tasos_rules_alone():
     assert "merge-conv" in names and "block-conv" not in names
     more = {rule.name for rule in whole.restricted("TASO", "NchwcTransformer").rules}
     assert names < more < {rule.name for rule in whole.rules} and "block-conv" in more
-    rules = capabilities.baseline_call(some, "eqsat", some.initial()).arguments[6]
-    assert set(rules) == names
+    settings = capabilities.baseline_call(some, "eqsat", some.initial()).arguments[-1]
+    assert set(settings.rules) == names
 
 
 def test_tasos_search_with_tasos_rules():

@@ -1,4 +1,4 @@
-"""What operators of an e-graph cost where they are measured, with made-up times."""
+"""Costs of the operators of an e-graph: measured once for each signature, within a time limit."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,6 @@ import pytest
 from small_graphs import BLOCK, graph_of
 
 from irgym.core.cost import Measurement, Outcome
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.costs.signature import Residences, Signature
 from irgym.envs.graph.eqsat import costs
 from irgym.envs.graph.eqsat.costs import Measured
@@ -15,18 +14,19 @@ from irgym.envs.graph.eqsat.optimising import Optimised, optimised
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import node
+from irgym.envs.graph.rules.catalogue import RULES
 
 RNG = np.random.default_rng(0)
 TASO = tuple(rule for rule in RULES if "TASO" in rule.source)
 LIMITS = Limits(nodes=2_000, iterations=4, seconds=30)
 WIDE = (8, 16)
-"""Shape of two weights together."""
+"""Shape of two merged weights."""
 
 Measure = Callable[[Signature, int], Measurement]
 
 
 def products() -> Graph:
-    """Two products of one input, and a Relu of each."""
+    """Return two products of one input, and a Relu of each."""
     nodes = [
         node("MatMul", ["x", "w"], ["p"]),
         node("MatMul", ["x", "v"], ["q"]),
@@ -38,15 +38,15 @@ def products() -> Graph:
 
 
 def kinds(found: Optimised) -> list[str]:
-    return sorted(one.operator for one in found.graph.nodes.values())
+    return sorted(node.operator for node in found.graph.nodes.values())
 
 
 def is_wide(signature: Signature) -> bool:
-    return any(one is not None and one.type.shape == WIDE for one in signature.operands)
+    return any(operand is not None and operand.type.shape == WIDE for operand in signature.operands)
 
 
 class Clock:
-    """Times of operators, by a rule; what was asked for is kept. Each measurement takes a second."""
+    """Fake measurements, which record the signatures; each takes a second."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, time_of: Callable[[Signature], float | None]) -> None:
         self.asked: list[Signature] = []
@@ -63,7 +63,7 @@ class Clock:
 
 @pytest.mark.parametrize(("wide", "merged"), [(1.5, True), (150.0, False)])
 def test_what_is_measured_decides(monkeypatch: pytest.MonkeyPatch, wide: float, merged: bool):
-    clock = Clock(monkeypatch, lambda one: wide if is_wide(one) else 1.0)
+    clock = Clock(monkeypatch, lambda signature: wide if is_wide(signature) else 1.0)
     prices = Measured(products(), 1)
     found = optimised(products(), TASO, prices, BLOCK, LIMITS)
     assert len(clock.asked) == len(set(clock.asked)), "each is measured once"
@@ -78,7 +78,9 @@ def test_what_is_not_measured_in_time_is_left_out(monkeypatch: pytest.MonkeyPatc
     prices = Measured(products(), 1, seconds=0.0)
     found = optimised(products(), TASO, prices, BLOCK, LIMITS)
     assert kinds(found) == ["MatMul", "MatMul", "Relu", "Relu"]
-    assert sorted(one.operator for one in clock.asked) == ["MatMul", "Relu"], "those of the model, at least"
+    assert sorted(signature.operator for signature in clock.asked) == ["MatMul", "Relu"], (
+        "those of the model, at least"
+    )
     assert prices.words.startswith("2 distinct operators measured in 2 s, ")
     assert prices.words.endswith(" more left out at the limit of 0 s")
 
@@ -86,18 +88,18 @@ def test_what_is_not_measured_in_time_is_left_out(monkeypatch: pytest.MonkeyPatc
 def test_the_most_frequent_are_measured_first(monkeypatch: pytest.MonkeyPatch):
     graph = products()
     clock = Clock(monkeypatch, lambda _: 1.0)
-    operators = [(graph, one) for one in graph.nodes.values()]
+    operators = [(graph, node) for node in graph.nodes.values()]
     assert Measured(graph, 1, seconds=1.0)([operators[0], *operators[2:]], 0) == [np.inf, 1.0, 1.0]
-    assert [one.operator for one in clock.asked] == ["Relu"]
+    assert [signature.operator for signature in clock.asked] == ["Relu"]
 
 
 def test_what_does_not_run_by_itself_is_left_out_unless_it_is_needed(monkeypatch: pytest.MonkeyPatch):
-    Clock(monkeypatch, lambda one: None if is_wide(one) or one.operator == "Relu" else 1.0)
+    Clock(monkeypatch, lambda signature: None if is_wide(signature) or signature.operator == "Relu" else 1.0)
     prices = Measured(products(), 1)
     found = optimised(products(), TASO, prices, BLOCK, LIMITS)
     assert kinds(found) == ["MatMul", "MatMul", "Relu", "Relu"]
     assert found.extraction.cost == 2.0
-    assert "of which do not run by themselves" in prices.words
+    assert "of which do not run alone" in prices.words
 
 
 def test_weights_that_several_operators_use_lie_nearer(monkeypatch: pytest.MonkeyPatch):
@@ -109,6 +111,6 @@ def test_weights_that_several_operators_use_lie_nearer(monkeypatch: pytest.Monke
     weights = {name: RNG.standard_normal((8, 8)) for name in "wv"}
     graph = graph_of(nodes, {"x": (3, 8)}, weights, ["y"])
     monkeypatch.setattr(costs, "residences_of", lambda *_: Residences("memory", "cache"))
-    clock = Clock(monkeypatch, lambda one: {"memory": 5.0, "cache": 2.0}[one.residence])
+    clock = Clock(monkeypatch, lambda signature: {"memory": 5.0, "cache": 2.0}[signature.residence])
     found = optimised(graph, (), Measured(graph, 1), BLOCK, LIMITS)
     assert found.extraction.cost == 2.0 + 2.0 + 5.0 and len(clock.asked) == 2

@@ -1,4 +1,4 @@
-"""The cheapest choices: what is shared costs once, and nothing needs itself."""
+"""Extraction: shared choices cost once, and there are no circles."""
 
 import pytest
 

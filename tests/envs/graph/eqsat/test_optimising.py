@@ -1,4 +1,4 @@
-"""Equality saturation of small graphs: what no single rewrite gains, limits, and equal results."""
+"""Equality saturation of small graphs: gains that need several rewrites, limits, and equal results."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,6 @@ import pytest
 from small_graphs import BLOCK, graph_of
 
 from irgym.base.errors import BaselineError
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.costs.estimate import Rates, estimated
 from irgym.envs.graph.eqsat.costs import Operator, Prices, counted
 from irgym.envs.graph.eqsat.optimising import optimised
@@ -17,6 +16,7 @@ from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.verification import error_of, run
+from irgym.envs.graph.rules.catalogue import RULES
 
 RNG = np.random.default_rng(0)
 TASO = tuple(rule for rule in RULES if "TASO" in rule.source)
@@ -24,7 +24,7 @@ LIMITS = Limits(nodes=5_000, iterations=8, seconds=30)
 
 
 def two_products() -> Graph:
-    """Two products of one input, a Relu of each, and their product: to be merged before there is a gain."""
+    """Return two products of one input, a Relu of each, and their product: a gain only after a merge."""
     nodes = [
         node("MatMul", ["x", "w"], ["p"]),
         node("MatMul", ["x", "v"], ["q"]),
@@ -36,7 +36,7 @@ def two_products() -> Graph:
 
 
 def transposed() -> Graph:
-    """Two transpositions that cancel once one of them has moved."""
+    """Return two transpositions that cancel once one of them has moved."""
     nodes = [
         node("Transpose", ["x"], ["t"], perm=(1, 0)),
         node("Relu", ["t"], ["r"]),
@@ -49,19 +49,19 @@ def transposed() -> Graph:
 def many_products(count: int) -> Graph:
     products = [node("MatMul", ["x", f"w{place}"], [f"p{place}"]) for place in range(count)]
     weights = {f"w{place}": array(8, 8) for place in range(count)}
-    return graph_of(products, {"x": (3, 8)}, weights, [one.name for one in products])
+    return graph_of(products, {"x": (3, 8)}, weights, [product.name for product in products])
 
 
 def roughly(operators: Sequence[Operator], needed: int) -> list[float]:
-    """Return what operators take by an estimate."""
+    """Return estimated times of operators."""
     del needed
-    return [estimated(graph, one, Rates(60.0, 20.0)) for graph, one in operators]
+    return [estimated(graph, operator, Rates(60.0, 20.0)) for graph, operator in operators]
 
 
 def total(graph: Graph, prices: Prices) -> float:
-    """Return the cost of a graph, in which names alone cost nothing."""
-    nodes = [one for one in graph.nodes.values() if one.operator != "Identity"]
-    return sum(prices([(graph, one) for one in nodes], 0))
+    """Return the cost of a graph, where Identity costs nothing."""
+    nodes = [operator for operator in graph.nodes.values() if operator.operator != "Identity"]
+    return sum(prices([(graph, operator) for operator in nodes], 0))
 
 
 def array(*shape: int) -> np.ndarray:
@@ -72,9 +72,9 @@ def assert_equal(before: Graph, after: Graph) -> None:
     assert after.outputs == before.outputs and after.inputs == before.inputs
     feeds = {name: array(*before.types[name].shape) for name in before.inputs}
     wanted, got = (run(graph, feeds, Weights({}), BLOCK) for graph in (before, after))
-    for name, one, other in zip(before.outputs, wanted, got, strict=True):
+    for name, expected, other in zip(before.outputs, wanted, got, strict=True):
         assert after.types[name] == before.types[name]
-        assert error_of(one, other) < 1e-5
+        assert error_of(expected, other) < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_what_no_single_rewrite_gains_is_found(graph: Graph, best: list[str]):
             after = graph.rewritten(finder.rules[place].rewrite(graph, site, BLOCK))
             assert len(after.nodes) >= len(graph.nodes), "a greedy search would find it too"
     found = optimised(graph, TASO, counted, BLOCK, LIMITS)
-    assert sorted(one.operator for one in found.graph.nodes.values()) == best
+    assert sorted(operator.operator for operator in found.graph.nodes.values()) == best
     assert found.extraction.optimal and found.extraction.cost == len(best)
     assert_equal(graph, found.graph)
 
@@ -118,25 +118,25 @@ def test_other_limits_are_told():
 
 
 def random_graph(seed: int) -> Graph:
-    """Products, sums, transpositions, joins and splits of square matrices, at random."""
+    """Return random products, sums, transpositions, concats and splits of square matrices."""
     rng = np.random.default_rng(seed)
     nodes: list[Node] = []
     values = ["x", "z"]
     for place in range(12):
-        one, other = (values[int(rng.integers(len(values)))] for _ in range(2))
+        first, other = (values[int(rng.integers(len(values)))] for _ in range(2))
         name = f"n{place}"
         kind = str(rng.choice(["MatMul", "Add", "Mul", "Transpose", "Relu", "weight", "joined"]))
         if kind == "weight":
-            nodes.append(node("MatMul", [one, str(rng.choice(["w", "v"]))], [name]))
+            nodes.append(node("MatMul", [first, str(rng.choice(["w", "v"]))], [name]))
         elif kind == "joined":
-            nodes.append(node("Concat", [one, other], [f"{name}.both"], axis=1))
+            nodes.append(node("Concat", [first, other], [f"{name}.both"], axis=1))
             nodes.append(node("Relu", [f"{name}.both"], [f"{name}.r"]))
             nodes.append(node("Split", [f"{name}.r", "sizes"], [name, f"{name}.b"], axis=1))
             values.append(f"{name}.b")
         elif kind == "Transpose":
-            nodes.append(node(kind, [one], [name], perm=(1, 0)))
+            nodes.append(node(kind, [first], [name], perm=(1, 0)))
         else:
-            nodes.append(node(kind, [one] if kind == "Relu" else [one, other], [name]))
+            nodes.append(node(kind, [first] if kind == "Relu" else [first, other], [name]))
         values.append(name)
     weights = {"w": array(4, 4), "v": array(4, 4), "sizes": np.array([4, 4])}
     return graph_of(nodes, {"x": (4, 4), "z": (4, 4)}, weights, values[-2:])
@@ -162,7 +162,7 @@ def test_equal_outputs_and_outputs_that_are_inputs_keep_their_names():
     ]
     graph = graph_of(nodes, {"x": (3, 8)}, {}, ["y", "r", "s"])
     found = optimised(graph, TASO, counted, BLOCK, LIMITS).graph
-    assert sorted(one.operator for one in found.nodes.values()) == ["Identity", "Identity", "Relu"]
+    assert sorted(operator.operator for operator in found.nodes.values()) == ["Identity", "Identity", "Relu"]
     assert_equal(graph, found)
 
 

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.eqsat.queries import queries
 from irgym.envs.graph.eqsat.saturation import ITSELF, Limits, is_multi, saturate
 from irgym.envs.graph.eqsat.tensors import Tensors
@@ -16,10 +15,11 @@ from irgym.envs.graph.ir.weights import weight_of
 from irgym.envs.graph.rewriting.language import parse_pattern
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rewriting.verification import Instance, verify
+from irgym.envs.graph.rules.catalogue import RULES
 
 
 def single(instance: Instance) -> Graph:
-    """Return the graph of an instance with float32 for float64: ONNX Runtime's own operators have that."""
+    """Return the graph of an instance in float32, the only type of ONNX Runtime's contrib operators."""
 
     def of(kind: TensorType) -> TensorType:
         return TensorType("float32", kind.shape) if kind.dtype == "float64" else kind
@@ -31,7 +31,9 @@ def single(instance: Instance) -> Graph:
     return replace(graph, types={name: of(kind) for name, kind in graph.types.items()}, weights=weights)
 
 
-@pytest.mark.parametrize("rule", [one for one in RULES if one.name not in ITSELF], ids=lambda one: one.name)
+@pytest.mark.parametrize(
+    "rule", [rule for rule in RULES if rule.name not in ITSELF], ids=lambda rule: rule.name
+)
 def test_a_rule_finds_instances_of_its_pattern(rule: Rule):
     graph = single(verify(rule, np.random.default_rng(3), BLOCK))
     sites = list(rule.sites(graph, graph.nodes[anchor_of(rule, graph)], BLOCK))
@@ -52,14 +54,16 @@ def arities(*known: tuple[int, int]):
 def test_queries_have_fixed_numbers_of_operators_and_values():
     [both, left] = queries(
         parse_pattern("y = Relu(c := Conv(x, w, [b]))"),
-        lambda one: frozenset({"Conv": {(3, 1), (2, 1)}, "Relu": {(1, 1)}}[one]),
+        lambda operator: frozenset({"Conv": {(3, 1), (2, 1)}, "Relu": {(1, 1)}}[operator]),
     )
     assert [atom.operator for atom in both] == ["Relu", "Conv"]
-    assert {len(one[1].inputs) for one in (both, left)} == {2, 3}
+    assert {len(query[1].inputs) for query in (both, left)} == {2, 3}
     assert len(queries(parse_pattern("y = Add(Mul(a, b), c)"), arities((2, 1)))) == 4, "operands exchanged"
     joined = "y = Concat(*ts, axis=k); *ts = [MatMul(x, w) for w in ws]"
-    found = queries(parse_pattern(joined), lambda one: frozenset({(2, 1)} if one == "MatMul" else {(3, 1)}))
-    assert [[atom.inputs for atom in one] for one in found] == [
+    found = queries(
+        parse_pattern(joined), lambda operator: frozenset({(2, 1)} if operator == "MatMul" else {(3, 1)})
+    )
+    assert [[atom.inputs for atom in query] for query in found] == [
         [("ts.0", "ts.1", "ts.2"), ("x", "ws.0"), ("x", "ws.1"), ("x", "ws.2")]
     ]
 

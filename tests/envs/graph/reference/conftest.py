@@ -1,4 +1,4 @@
-"""ONNX Runtime as the oracle of what operators mean."""
+"""ONNX Runtime as the oracle for the reference operators."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -23,12 +23,12 @@ INSTANCES = 20
 def run(
     operator: str, inputs: Sequence[Any], attributes: dict[str, Any], outputs: int = 1, opset: int = 22
 ) -> list[Any]:
-    """Return what ONNX Runtime computes, without any optimisation."""
+    """Return the results of ONNX Runtime without optimisation."""
     domain, _, name = operator.rpartition(".")
     while inputs and inputs[-1] is None:
         inputs = inputs[:-1]
-    names = ["" if one is None else f"x{index}" for index, one in enumerate(inputs)]
-    given = {name: one for name, one in zip(names, inputs, strict=True) if one is not None}
+    names = ["" if array is None else f"x{index}" for index, array in enumerate(inputs)]
+    given = {name: array for name, array in zip(names, inputs, strict=True) if array is not None}
     results = [f"y{index}" for index in range(outputs)]
     stored = {
         key: onnx.numpy_helper.from_array(value) if isinstance(value, np.ndarray) else value
@@ -38,8 +38,8 @@ def run(
         [helper.make_node(name, names, results, domain=domain, **stored)],
         "one",
         [
-            helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(one.dtype), one.shape)
-            for key, one in given.items()
+            helper.make_tensor_value_info(key, helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
+            for key, array in given.items()
         ],
         [onnx.ValueInfoProto(name=key) for key in results],
     )
@@ -58,7 +58,7 @@ def run(
 
 @cache
 def block_of_onnx_runtime() -> int:
-    """Return to how many channels ONNX Runtime fills up 4 of them."""
+    """Return the number of channels to which ONNX Runtime pads 4 of them."""
     (result,) = run("com.microsoft.nchwc.ReorderInput", [np.zeros((1, 4, 1, 1), np.float32)], {})
     return result.shape[1]
 
@@ -80,7 +80,7 @@ class Oracle:
 
     @property
     def block(self) -> int:
-        """Channels of a block of this processor; without blocks, the test is skipped."""
+        """Channels of a block on this processor; without blocks, the test is skipped."""
         if (block := block_of_onnx_runtime()) < 8:
             pytest.skip("ONNX Runtime has no blocks of channels on this processor")
         return block
@@ -120,13 +120,13 @@ class Oracle:
         actual = self._evaluated(operator, inputs, attributes, outputs, settings)
         for index in chosen:
             _same(expected[index], actual[index], rtol, atol, f"{operator} {attributes}")
-        if not any(one is not None and one.dtype == np.float32 for one in inputs):
+        if not any(array is not None and array.dtype == np.float32 for array in inputs):
             return
-        wide = [one if index in settings else _widened(one) for index, one in enumerate(inputs)]
+        wide = [array if index in settings else _widened(array) for index, array in enumerate(inputs)]
         actual = self._evaluated(operator, wide, attributes, outputs, settings)
-        for one, narrow in zip(actual, expected, strict=True):
+        for result, narrow in zip(actual, expected, strict=True):
             if narrow.dtype == np.float32 and not operator.startswith(("Cast", "Constant")):
-                assert one.dtype == np.float64
+                assert result.dtype == np.float64
         self._move(operator, wide, attributes, actual)
         if not doubles:
             return
@@ -143,13 +143,13 @@ class Oracle:
         self, operator: str, inputs: Sequence[Any], attributes: dict[str, Any], results: Sequence[Any]
     ) -> None:
         """Count whether the results change with each input."""
-        if not any(one.dtype == np.float64 for one in results):
+        if not any(result.dtype == np.float64 for result in results):
             return
-        for index, one in enumerate(inputs):
-            if one is None or one.dtype != np.float64 or not one.size:
+        for index, array in enumerate(inputs):
+            if array is None or array.dtype != np.float64 or not array.size:
                 continue
-            factors = 1 + 1e-12 * np.linspace(1, 2, one.size).reshape(one.shape)
-            close = [*inputs[:index], np.asarray(one * factors), *inputs[index + 1 :]]
+            factors = 1 + 1e-12 * np.linspace(1, 2, array.size).reshape(array.shape)
+            close = [*inputs[:index], np.asarray(array * factors), *inputs[index + 1 :]]
             near = evaluate(operator, close, attributes, len(results), **self._blocked(operator))
             pairs = zip(results, near, strict=True)
             self.moved[operator, index] += any(
@@ -167,17 +167,17 @@ class Oracle:
         outputs: int,
         settings: Sequence[int],
     ) -> list[Any]:
-        """Return the values, once the types have been compared with them."""
+        """Return the results, after comparing their types with the type rule."""
         blocked = self._blocked(operator)
         results = evaluate(operator, inputs, attributes, outputs, **blocked)
-        types = [None if one is None else TensorType(one.dtype.name, one.shape) for one in inputs]
+        types = [None if array is None else TensorType(array.dtype.name, array.shape) for array in inputs]
         constants = [
-            one
-            if index in settings or (one is not None and (one.dtype.kind != "f" or not one.ndim))
+            array
+            if index in settings or (array is not None and (array.dtype.kind != "f" or not array.ndim))
             else None
-            for index, one in enumerate(inputs)
+            for index, array in enumerate(inputs)
         ]
-        expected = [TensorType(one.dtype.name, one.shape) for one in results]
+        expected = [TensorType(array.dtype.name, array.shape) for array in results]
         found = types_of(operator, types, attributes, constants, outputs, **blocked)
         assert found == expected, (operator, attributes)
         return results
@@ -189,8 +189,8 @@ def _stored(value: Any) -> Any:
     return tuple(map(_stored, value)) if isinstance(value, tuple | list) else value
 
 
-def _widened(one: Any) -> Any:
-    return one.astype(np.float64) if one is not None and one.dtype == np.float32 else one
+def _widened(array: Any) -> Any:
+    return array.astype(np.float64) if array is not None and array.dtype == np.float32 else array
 
 
 def _same(expected: Any, actual: Any, rtol: float, atol: float, what: str) -> None:
@@ -200,12 +200,12 @@ def _same(expected: Any, actual: Any, rtol: float, atol: float, what: str) -> No
 
 
 FLAT = {"CastLike", "Ceil", "Floor", "Range", "Round", "Sign"}
-"""Operators whose results need not change with their inputs."""
+"""Operators whose results need not change with small changes of their inputs."""
 
 
 @pytest.fixture
 def oracle() -> Iterator[Oracle]:
-    """Return the oracle; at the end, check that it saw enough."""
+    """Yield the oracle, and check at the end that it saw enough instances."""
     oracle = Oracle()
     yield oracle
     for operator, count in oracle.instances.items():
@@ -216,5 +216,5 @@ def oracle() -> Iterator[Oracle]:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Return a generator of random numbers, with a seed from the test's name."""
+    """Return a random generator seeded by the name of the test."""
     return np.random.default_rng(list(request.node.name.encode()))

@@ -76,15 +76,15 @@ def test_onnx(oracle, rng, mask, joined):
         before = 3 if index & 4 else 0
         length += before > 0
         q = floats(rng, (batch, heads * shared, length, size))
-        k, v = (floats(rng, (batch, heads, total, one)) for one in (size, value))
-        past = [floats(rng, (batch, heads, before, one)) if before else None for one in (size, value)]
+        k, v = (floats(rng, (batch, heads, total, length)) for length in (size, value))
+        past = [floats(rng, (batch, heads, before, length)) if before else None for length in (size, value)]
         given = {"is_causal": index & 1}
         if index & 2:
             given["softcap"] = 2.0
         if index % 3 == 0:
             given["scale"] = 0.4
         if joined:
-            q, k, v = (one.swapaxes(1, 2).reshape(batch, one.shape[2], -1) for one in (q, k, v))
+            q, k, v = (array.swapaxes(1, 2).reshape(batch, array.shape[2], -1) for array in (q, k, v))
             given |= {"q_num_heads": heads * shared, "kv_num_heads": heads}
         chosen = None
         if mask:
@@ -113,8 +113,8 @@ def test_what_is_not_known_is_refused():
     with pytest.raises(OperatorError, match="do_rotary"):
         evaluate("com.microsoft.Attention", [x, np.zeros((4, 12))], {"num_heads": 2, "do_rotary": 1})
     with pytest.raises(OperatorError, match="one query for many keys"):
-        one, many = np.zeros((1, 1, 1, 2)), np.zeros((1, 1, 2, 2))
-        evaluate("Attention", [one, many, many, None, one, one], {"is_causal": 1})
+        query, many = np.zeros((1, 1, 1, 2)), np.zeros((1, 1, 2, 2))
+        evaluate("Attention", [query, many, many, None, query, query], {"is_causal": 1})
     with pytest.raises(OperatorError, match="of other than 3 dimensions"):
         evaluate("com.microsoft.MultiHeadAttention", [np.zeros((1, 2, 2, 3, 2))], {"num_heads": 2})
     with pytest.raises(OperatorError, match="mask of shape"):

@@ -68,7 +68,8 @@ def test_fused(oracle, rng, activation):
         if ACTIVATIONS[activation]:
             given["activation_params"] = ACTIVATIONS[activation]
         if index % 3:
-            (result,) = types_of("Conv", [one if one is None else type_of(one) for one in inputs], given)
+            kinds = [array if array is None else type_of(array) for array in inputs]
+            (result,) = types_of("Conv", kinds, given)
             inputs.append(floats(rng, result.shape))
         oracle.agrees("com.microsoft.FusedConv", inputs, given)
 

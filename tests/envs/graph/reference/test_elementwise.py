@@ -63,7 +63,7 @@ def test_arithmetic(oracle, rng, operator):
 def test_arithmetic_of_integers(oracle, rng, operator):
     for _ in range(20):
         left, right = broadcast_shapes(rng)
-        a, b = (np.asarray(rng.integers(-9, 9, one), np.int64) for one in (left, right))
+        a, b = (np.asarray(rng.integers(-9, 9, shape), np.int64) for shape in (left, right))
         oracle.agrees(operator, [a, np.where(b == 0, 1, b)])
 
 
@@ -84,7 +84,7 @@ def test_remainders_as_in_c(oracle, rng):
 def test_any_number_of_inputs(oracle, rng, operator):
     for _ in range(20):
         shapes = broadcast_shapes(rng, int(rng.integers(1, 4)))
-        oracle.agrees(operator, [floats(rng, one) for one in shapes])
+        oracle.agrees(operator, [floats(rng, shape) for shape in shapes])
 
 
 def test_clip(oracle, rng):
@@ -98,7 +98,7 @@ def test_clip(oracle, rng):
 def test_comparisons(oracle, rng, operator):
     for _ in range(20):
         left, right = broadcast_shapes(rng)
-        a, b = (np.asarray(rng.integers(-2, 3, one)) for one in (left, right))
+        a, b = (np.asarray(rng.integers(-2, 3, shape)) for shape in (left, right))
         oracle.agrees(operator, [a, b])
         oracle.agrees(operator, [a.astype(np.float32), b.astype(np.float32)])
 
@@ -107,7 +107,7 @@ def test_comparisons(oracle, rng, operator):
 def test_logic(oracle, rng, operator):
     for _ in range(20):
         left, right = broadcast_shapes(rng)
-        oracle.agrees(operator, [np.asarray(rng.random(one) < 0.5) for one in (left, right)])
+        oracle.agrees(operator, [np.asarray(rng.random(shape) < 0.5) for shape in (left, right)])
 
 
 def test_not(oracle, rng):
@@ -124,7 +124,7 @@ def test_numbers_that_are_none(oracle, rng):
 
 
 def test_errors_are_numbers(oracle):
-    """Divisions by zero and logarithms of it are as in ONNX Runtime, and do not warn."""
+    """Divisions by zero and logarithms of zero agree with ONNX Runtime, without warnings."""
     x = np.array([0, 1, -1, np.inf], np.float32)
     for _ in range(20):
         oracle.agrees("Div", [x, np.array([0, 0, 0, 3], np.float32)])

@@ -127,9 +127,9 @@ def test_upsampling(oracle, rng):
 
 def test_what_does_not_fit_is_refused():
     x, weights = np.zeros((1, 16, 3, 3)), np.zeros((16, 16, 1, 1))
-    for one, other in ((x[:, :12], weights[:, :12]), (x, weights[:4])):
+    for array, other in ((x[:, :12], weights[:, :12]), (x, weights[:4])):
         with pytest.raises(OperatorError, match="whole blocks of 8"):
-            evaluate(f"{NCHWC}Conv", [one, other], {}, block=8)
+            evaluate(f"{NCHWC}Conv", [array, other], {}, block=8)
     with pytest.raises(OperatorError, match="groups of 4"):
         evaluate(f"{NCHWC}Conv", [x, weights[:, :4]], {"group": 4}, block=8)
     with pytest.raises(OperatorError, match="nearest"):

@@ -134,7 +134,7 @@ def test_pad(oracle, rng, mode):
 @pytest.mark.parametrize("mode", ["DCR", "CRD"])
 def test_blocks_of_places(oracle, rng, mode):
     for _ in range(20):
-        size, batch, channels, height, width = (int(one) for one in rng.integers(1, 4, 5))
+        size, batch, channels, height, width = (int(number) for number in rng.integers(1, 4, 5))
         x = floats(rng, (batch, channels * size**2, height, width))
         oracle.agrees("DepthToSpace", [x], {"blocksize": size, "mode": mode})
         x = floats(rng, (batch, channels, height * size, width * size))

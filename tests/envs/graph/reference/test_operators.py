@@ -59,7 +59,7 @@ def test_precision_is_kept(operator, dtype):
     inputs = [x, x] if operator in ("Add", "MatMul", "LayerNormalization") else [x]
     assert evaluate(operator, inputs, {})[0].dtype == dtype
     if operator not in ("MatMul", "LayerNormalization", "Softmax"):
-        assert evaluate(operator, [one[0] for one in map(np.atleast_2d, inputs)], {})[0].dtype == dtype
+        assert evaluate(operator, [array[0] for array in map(np.atleast_2d, inputs)], {})[0].dtype == dtype
 
 
 @pytest.mark.parametrize(

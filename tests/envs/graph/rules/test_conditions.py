@@ -1,4 +1,4 @@
-"""Conditions that imply what a rule's result is, where shapes are not the ordinary ones."""
+"""Conditions of rules on unusual shapes: a rule applies only where its result keeps the type."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, applied, graph_of, sites_of
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node, node
+from irgym.envs.graph.rules.catalogue import RULES
 
 BY_NAME = {rule.name: rule for rule in RULES}
 Shapes = Mapping[str, tuple[int, ...]]
 
 
 def convolution_and_sum(z: tuple[int, ...]) -> Graph:
-    """Return a sum of a convolution to 1 by 1 and another input, along which it may be broadcast."""
+    """Return the sum of a convolution with a result of 1 by 1 and another input, possibly broadcast."""
     nodes = [node("Conv", ["x", "w"], ["c"]), node("Add", ["c", "z"], ["y"])]
     return graph_of(nodes, {"x": (1, 2, 3, 3), "z": z}, {"w": np.ones((4, 2, 3, 3))}, ["y"])
 
@@ -31,7 +31,7 @@ def blocked_sum(z: tuple[int, ...]) -> Graph:
 
 
 def products(rows: Sequence[int], columns: Sequence[int], whole: Sequence[int], kind: str) -> Graph:
-    """Return a product of heads that are batches, its result in another shape: DeBERTa's form."""
+    """Return a product of heads in the batch dimension, with a reshaped result, as in DeBERTa."""
     a, b = (2, 3, 4, 6), (2, 3, 6, 6)
     nodes = [
         node("Reshape", ["a", "i"], ["g"]),

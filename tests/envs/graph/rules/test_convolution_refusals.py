@@ -1,4 +1,4 @@
-"""Where rules of convolutions must not apply, and that together they reach what ONNX Runtime makes."""
+"""Rules for convolutions: where they must not apply, and that they reach ONNX Runtime's optimised graph."""
 
 from collections import Counter
 from pathlib import Path
@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from rule_runs import block_here
+from rules_in_ort import block_here
 from small_graphs import applied, graph_of, operators_of, run_in_ort, sites_of
 
 from irgym.envs.graph.ir.graph import Graph
@@ -62,7 +62,7 @@ def test_only_constants_by_channel_are_folded():
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int8"])
 def test_global_pools_are_of_single_precision(dtype: str):
-    """ONNX Runtime has MaxPool and ReduceMean of other types, and of GlobalMaxPool and its like only that."""
+    """ONNX Runtime has MaxPool and ReduceMean for other types, but global pools for float32 only."""
     whole = [node("MaxPool", ["x"], ["y"], kernel_shape=X[2:])]
     mean = [node("ReduceMean", ["x", "axes"], ["y"], keepdims=1)]
     single = dtype == "float32"
@@ -99,10 +99,10 @@ def test_channels_that_cannot_be_reordered_stay():
         channels: len(
             sites_of(
                 RULES["block-conv"],
-                graph_of([_conv("x", "y")], {"x": (1, channels, 4, 4)}, {"w": one}, ["y"]),
+                graph_of([_conv("x", "y")], {"x": (1, channels, 4, 4)}, {"w": array}, ["y"]),
             )
         )
-        for channels, one in weights.items()
+        for channels, array in weights.items()
     }
     assert found == {4: 1, 18: 0, 20: 1}
     flat = graph_of([_conv("x", "y")], {"x": (1, 16, 4)}, {"w": np.ones((16, 16, 1))}, ["y"])
@@ -154,7 +154,7 @@ def test_windows_are_enlarged_only_around_their_middle(pads: tuple[int, ...], co
 
 
 def _network(rng: np.random.Generator) -> Graph:
-    """Return a small network with a residual, a join, odd numbers of channels and a depthwise convolution."""
+    """Return a small network with a residual, a concat, odd channel counts and a depthwise convolution."""
     same = {"pads": (1, 1, 1, 1)}
     nodes = [
         _conv("x", "a", "w1", **same),
@@ -178,14 +178,14 @@ def _network(rng: np.random.Generator) -> Graph:
 
 
 def _closed(graph: Graph, names: list[str], block: int) -> Graph:
-    """Apply rules wherever they do, until none does."""
+    """Apply rules until none applies any longer."""
     while True:
         found = (
             (RULES[name], site)
             for name in names
-            for one in graph.order
-            if one.operator in (RULES[name].anchors or ())
-            for site in RULES[name].sites(graph, one, block)
+            for node in graph.order
+            if node.operator in (RULES[name].anchors or ())
+            for site in RULES[name].sites(graph, node, block)
         )
         first = next(found, None)
         if first is None:
@@ -204,13 +204,13 @@ def test_all_rules_together_reach_what_onnx_runtime_makes(tmp_path: Path):
     model = model_of(graph, weights, whole=True).SerializeToString()
     onnxruntime.InferenceSession(model, options, ["CPUExecutionProvider"])
     best = onnx.load(tmp_path / "all.onnx")
-    wanted = Counter(f"{one.domain}.{one.op_type}".removeprefix(".") for one in best.graph.node)
+    wanted = Counter(f"{node.domain}.{node.op_type}".removeprefix(".") for node in best.graph.node)
 
     fused = _closed(graph, ["conv-bn", "conv-relu", "conv-sigmoid"], block)
     moving = [name for name in RULES if name.startswith(("reorder-", "blocked-", "block-"))]
     after = _closed(fused, moving, block)
 
-    assert Counter(one.operator for one in after.order) == wanted
+    assert Counter(node.operator for node in after.order) == wanted
     feeds = {"x": rng.standard_normal((1, 3, 8, 8)).astype(np.float32)}
     [before], [now] = run_in_ort(graph, weights, feeds), run_in_ort(after, weights, feeds)
     np.testing.assert_allclose(now, before, rtol=1e-3, atol=1e-4)

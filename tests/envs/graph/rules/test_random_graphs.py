@@ -1,21 +1,22 @@
-"""All rules at all places of random graphs: what no sample of a rule thinks of."""
+"""All rules at all sites of random graphs, which contain cases that no sample covers."""
 
 from collections import Counter
 
 import numpy as np
 import pytest
-from graph_fuzzing.random_graphs import Maker
+from graph_fuzzing.maker import Maker
+from graph_fuzzing.random_graphs import grown
 from small_graphs import BLOCK, sites_of
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.rewriting.verification import run
+from irgym.envs.graph.rules.catalogue import RULES
 
 
 def check(seed: int) -> Counter[str]:
-    """Check all places of a random graph; returns how often each rule applied."""
+    """Check all sites of a random graph, and return the number of sites of each rule."""
     maker = Maker(np.random.default_rng(seed))
-    graph, feeds, weights = maker.graph(14), maker.feeds(), Weights({})
+    graph, feeds, weights = grown(maker, 14), maker.feeds(), Weights({})
     expected = run(graph, feeds, weights, BLOCK)
     counts: Counter[str] = Counter()
     for rule in RULES:

@@ -1,4 +1,4 @@
-"""Where rules must not apply, and what they do on small graphs."""
+"""Algebraic rules on small graphs: where they must not apply, and their results where they do."""
 
 import numpy as np
 import pytest
@@ -235,10 +235,10 @@ def test_whole_numbers_are_not_factored():
 )
 def test_a_rule_does_not_apply(rule, graph):
     nodes, inputs, weights = graph()
-    made = [value for one in nodes for value in one.outputs]
-    used = {value for one in nodes for value in one.inputs}
+    made = [value for node in nodes for value in node.outputs]
+    used = {value for node in nodes for value in node.inputs}
     assert not sites_of(
-        RULES[rule], graph_of(nodes, inputs, weights, [one for one in made if one not in used])
+        RULES[rule], graph_of(nodes, inputs, weights, [value for value in made if value not in used])
     )
 
 
@@ -264,7 +264,7 @@ def test_outputs_keep_their_names():
 
 
 def test_an_unrolled_recurrence_multiplies_its_inputs_once():
-    """Two cells h = tanh(x[t] V + h W), twice: the products of x are one after hoisting and sharing."""
+    """In two steps of h = tanh(x[t] V + h W), hoisting and sharing leave a single product of x."""
     nodes: list[Node] = []
     state = "h"
     for step in "01":
@@ -282,9 +282,9 @@ def test_an_unrolled_recurrence_multiplies_its_inputs_once():
     after = graph
     for name in ("hoist-gather", "hoist-gather", "share"):
         after = applied(RULES[name], after)
-    assert [one.operator for one in after.order].count("MatMul") == 3
+    assert [node.operator for node in after.order].count("MatMul") == 3
     feeds = {"x": rng.standard_normal((2, 1, 4), np.float32), "h": rng.standard_normal((1, 4), np.float32)}
-    [wanted], [got] = (run_in_ort(one, Weights({}), feeds) for one in (graph, after))
+    [wanted], [got] = (run_in_ort(program, Weights({}), feeds) for program in (graph, after))
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-6)
 
 

@@ -1,11 +1,12 @@
-"""Where rules of transformers must not apply."""
+"""Rules for transformers: where they must not apply."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pytest
-from rules_in_ort import BLOCK, graph_of
+from rules_in_ort import typed_graph
+from small_graphs import BLOCK
 
 from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.rewriting.rule import Rule
@@ -31,8 +32,8 @@ def applies(
     outputs: Sequence[str] = ("y",),
     dtype: str = "float32",
 ) -> bool:
-    graph = graph_of(nodes, shapes, arrays, outputs, dtype)
-    sites = [site for one in graph.order for site in named(name).sites(graph, one, BLOCK)]
+    graph = typed_graph(nodes, shapes, arrays, outputs, dtype)
+    sites = [site for anchor in graph.order for site in named(name).sites(graph, anchor, BLOCK)]
     for site in sites:
         graph.rewritten(named(name).rewrite(graph, site, BLOCK))
     return bool(sites)
@@ -133,7 +134,7 @@ def test_a_sum_that_the_normalisation_itself_needs_otherwise_makes_no_circle():
 
 
 def pieces(axes: tuple[int, ...], keepdims: int) -> bool:
-    """Say whether a layer normalisation is found whose axes are attributes, as before operator set 18."""
+    """Say whether a layer normalisation is found with axes as attributes, as before operator set 18."""
     mean = {"axes": axes, "keepdims": keepdims}
     nodes = [
         node("ReduceMean", ["x"], ["m"], **mean),
@@ -182,10 +183,10 @@ def test_gelu_is_told_by_its_constants():
 def multi_head(
     mask: tuple[int, ...], heads: tuple[int, int] = (2, 2), order: Sequence[int] = (0, 2, 1, 3)
 ) -> bool:
-    """Say whether attention is found with a mask, heads of queries and of keys, and an order of axes."""
+    """Say whether attention is found with a mask, numbers of heads, and an order of axes."""
     nodes = [
-        *(node("Reshape", [one, f"s{one}"], [f"{one}3"]) for one in "qkv"),
-        *(node("Transpose", [f"{one}3"], [f"{one}4"], perm=tuple(order)) for one in "qkv"),
+        *(node("Reshape", [name, f"s{name}"], [f"{name}3"]) for name in "qkv"),
+        *(node("Transpose", [f"{name}3"], [f"{name}4"], perm=tuple(order)) for name in "qkv"),
         node("com.microsoft.FusedMatMul", ["q4", "k4"], ["p"], transB=1, alpha=0.5),
         node("Add", ["p", "m"], ["a"]),
         node("Softmax", ["a"], ["s"], axis=-1),
@@ -196,11 +197,11 @@ def multi_head(
     counts = {"q": heads[0], "k": heads[1], "v": heads[1]}
     shapes: dict[str, tuple[int, ...]] = {"m": mask, "y": (2, 5, 8), "t": (2, 5, 2, 4)}
     arrays = {"sy": np.array([2, 5, -1])}
-    for one, count in counts.items():
-        shapes[one] = (2, 5, 4 * count)
-        shapes[f"{one}3"] = (2, 5, count, 4)
-        shapes[f"{one}4"] = (2, count, 5, 4)
-        arrays[f"s{one}"] = np.array([2, 5, count, 4])
+    for rule, count in counts.items():
+        shapes[rule] = (2, 5, 4 * count)
+        shapes[f"{rule}3"] = (2, 5, count, 4)
+        shapes[f"{rule}4"] = (2, count, 5, 4)
+        arrays[f"s{rule}"] = np.array([2, 5, count, 4])
     shapes.update({"p": (2, 2, 5, 5), "a": (2, 2, 5, 5), "s": (2, 2, 5, 5), "o": (2, 2, 5, 4)})
     return applies("multi-head-attention-masked", nodes, shapes, arrays)
 
@@ -234,11 +235,11 @@ def test_causal_is_what_masks_all_that_comes_later_and_nothing_else():
 
 def packed(shared: bool) -> bool:
     nodes = [
-        *(node("MatMul", ["x", f"w{one}"], [one]) for one in "qkv"),
+        *(node("MatMul", ["x", f"w{name}"], [name]) for name in "qkv"),
         node("com.microsoft.MultiHeadAttention", ["q", "k", "v"], ["y"], num_heads=2),
     ]
     shapes = {"x": (1, 3, 6), **dict.fromkeys("qkvy", (1, 3, 8))}
-    arrays = {f"w{one}": np.full((6, 8), place, np.float32) for place, one in enumerate("qkv")}
+    arrays = {f"w{name}": np.full((6, 8), place, np.float32) for place, name in enumerate("qkv")}
     return applies("packed-attention", nodes, shapes, arrays, ["y", "k"] if shared else ["y"])
 
 
@@ -270,7 +271,7 @@ def test_a_linear_layer_whose_bias_is_wider_is_no_gemm():
 
 
 def test_biases_of_keys_that_were_split_into_heads_stay():
-    """In ONNX Runtime's multi-head attention keys and values of four dimensions are heads of their own."""
+    """ONNX Runtime's multi-head attention takes keys and values of rank 4 as split into heads already."""
     nodes = [
         node("Add", ["k", "c"], ["d"]),
         node("com.microsoft.MultiHeadAttention", ["q", "d", "v"], ["y"], num_heads=2),

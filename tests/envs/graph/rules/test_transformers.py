@@ -1,4 +1,4 @@
-"""Layers of transformers, as PyTorch's exporter writes them, down to ONNX Runtime's fused operators."""
+"""Transformer layers, as PyTorch's exporter writes them, become ONNX Runtime's fused operators."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from rules_in_ort import BLOCK, run_in_ort
+from small_graphs import BLOCK, run_in_ort
 
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import node
@@ -52,11 +52,11 @@ class Layer:
 
     def add(self, operator: str, *inputs: str, outputs: int = 1, **attributes: Any) -> Any:
         names = [f"v{len(self.nodes)}.{place}" for place in range(outputs)]
-        one = node(operator, inputs, names, **attributes)
+        added = node(operator, inputs, names, **attributes)
         known = [self.arrays.get(name) for name in inputs]
         kinds = types_of(operator, [self.types[name] for name in inputs], attributes, known, outputs)
         self.types.update(zip(names, kinds, strict=True))
-        self.nodes.append(one)
+        self.nodes.append(added)
         return names if outputs > 1 else names[0]
 
     def linear(self, x: str, out: int, bias: bool = True) -> str:
@@ -71,7 +71,7 @@ class Layer:
         return self.add("Transpose", heads, perm=(0, 2, 1, 3))
 
     def attend(self, q: str, k: str, v: str, mask: str = "") -> str:
-        """Return PyTorch's scaled_dot_product_attention of heads."""
+        """Add PyTorch's scaled_dot_product_attention, and return its result."""
         scale = self.weight(SIZE**-0.25)
         flat = self.reshape(k, -1, LENGTH, SIZE)
         turned = self.reshape(self.add("Transpose", flat, perm=(0, 2, 1)), BATCH, HEADS, SIZE, LENGTH)
@@ -88,14 +88,14 @@ class Layer:
 
 
 def closed(graph: Graph, rules: Sequence[Rule]) -> Graph:
-    """Apply rules as long as any applies."""
+    """Apply rules while any applies."""
     while True:
         found = (
             (rule, site)
             for rule in rules
-            for one in graph.order
-            if rule.anchors is None or one.operator in rule.anchors
-            for site in rule.sites(graph, one, BLOCK)
+            for node in graph.order
+            if rule.anchors is None or node.operator in rule.anchors
+            for site in rule.sites(graph, node, BLOCK)
         )
         first = next(found, None)
         if first is None:
@@ -107,7 +107,7 @@ def closed(graph: Graph, rules: Sequence[Rule]) -> Graph:
 def check(layer: Layer, output: str, wanted: Iterable[str]) -> Graph:
     before = layer.graph(output)
     after = closed(before, FORWARDS)
-    found = Counter(one.operator.removeprefix("com.microsoft.") for one in after.nodes.values())
+    found = Counter(node.operator.removeprefix("com.microsoft.") for node in after.nodes.values())
     assert found == Counter(wanted)
     weights = Weights(layer.arrays)
     feeds = {"x": np.random.default_rng(1).standard_normal(layer.types["x"].shape).astype(np.float32)}
@@ -137,12 +137,12 @@ def test_packed_projections_and_a_causal_mask_become_causal_packed_attention():
     rows = layer.reshape("x", -1, HIDDEN)
     packed = layer.add("Gemm", rows, layer.random(HIDDEN, 3 * HIDDEN), layer.random(3 * HIDDEN))
     whole = layer.reshape(packed, BATCH, LENGTH, 3 * HIDDEN)
-    q, k, v = (layer.split(one) for one in layer.add("Split", whole, outputs=3, axis=2, num_outputs=3))
+    q, k, v = (layer.split(part) for part in layer.add("Split", whole, outputs=3, axis=2, num_outputs=3))
     mask = layer.weight(np.where(np.tri(LENGTH, dtype=bool), 0, LEAST)[None, None].repeat(BATCH, 0))
     joined = layer.join(layer.attend(q, k, v, mask), BATCH * LENGTH, HIDDEN)
     product = layer.add("Gemm", joined, layer.random(HIDDEN, 7), layer.random(7))
     after = check(layer, layer.reshape(product, BATCH, LENGTH, 7), ["Attention", "MatMul", "Add"])
-    [attended] = [one for one in after.nodes.values() if "Attention" in one.operator]
+    [attended] = [node for node in after.nodes.values() if "Attention" in node.operator]
     assert attended.attribute("unidirectional") == 1
     assert attended.inputs[3:] == ()
 
@@ -156,10 +156,10 @@ def test_attention_whose_sequence_comes_first_becomes_packed_attention():
     stacked = layer.add("Squeeze", stacked, layer.weight(np.array([-2])))
     flat: list[str] = []
     for place in range(3):
-        one = layer.add("Gather", stacked, layer.weight(np.array(place)), axis=0)
-        one = layer.reshape(one, LENGTH, BATCH * HEADS, SIZE)
-        flat.append(layer.add("Transpose", one, perm=(1, 0, 2)))
-    q, k, v = (layer.reshape(one, BATCH, HEADS, LENGTH, SIZE) for one in flat)
+        part = layer.add("Gather", stacked, layer.weight(np.array(place)), axis=0)
+        part = layer.reshape(part, LENGTH, BATCH * HEADS, SIZE)
+        flat.append(layer.add("Transpose", part, perm=(1, 0, 2)))
+    q, k, v = (layer.reshape(part, BATCH, HEADS, LENGTH, SIZE) for part in flat)
     joined = layer.add("Transpose", layer.attend(q, k, v), perm=(2, 0, 1, 3))
     rows = layer.reshape(joined, LENGTH * BATCH, HIDDEN)
     product = layer.add("Gemm", rows, layer.random(HIDDEN, HIDDEN), layer.random(HIDDEN), transB=1)

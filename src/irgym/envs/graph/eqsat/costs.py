@@ -1,6 +1,6 @@
-"""What the operators of an e-graph cost: measured by themselves, each distinct one once, or counted.
+"""Costs of the operators of an e-graph: measured one by one, once for each signature, or counted.
 
-An e-graph has many operators and few distinct ones: 47,000 of a BERT's have 300 signatures.
+An e-graph has many operators with few signatures: 47,000 operators of a BERT have 300 signatures.
 """
 
 import math
@@ -18,41 +18,40 @@ from irgym.envs.graph.ir.node import Node
 from irgym.measure.target import host_target
 
 Operator: TypeAlias = tuple[Graph, Node]
-"""An operator, and a graph that has it."""
+"""A graph and one of its nodes."""
 
 SECONDS = 120.0
-"""Time limit of measuring."""
+"""Time limit of measurements."""
 
 
 class Prices(Protocol):
-    """From operators to what they cost."""
+    """A function from operators to their costs."""
 
     def __call__(self, operators: Sequence[Operator], needed: int) -> list[float]:
-        """Return what each of some operators costs; infinite for those that are not to be chosen.
+        """Return the costs of operators; infinite for those that must not be chosen.
 
         Args:
             operators: The operators.
-            needed: How many of them, the first ones, have a finite cost in any case.
+            needed: Number of operators at the beginning that always have a finite cost.
         """
         ...
 
 
 def counted(operators: Sequence[Operator], needed: int) -> list[float]:
-    """Return 1 for each operator: graphs with the fewest operators are the cheapest."""
+    """Return 1 for each operator, so that the cheapest graph has the fewest operators."""
     del needed
     return [1.0] * len(operators)
 
 
 class Measured:
-    """Times of operators by themselves, nanoseconds, as under the objective `model`.
+    """Times of single operators in nanoseconds, as under the objective `model`.
 
-    Each distinct one is measured once, in this process, those that occur most often first. When the time is
-    up, those that were not measured yet cost infinitely much, as do those that ONNX Runtime does not run by
-    themselves: nothing is guessed. Operators that are needed are measured even then, and cost nothing where
-    they do not run by themselves.
+    Each signature is measured once, in this process, the most frequent first. Signatures that are not
+    measured when the time is up have infinite cost, and so have those that ONNX Runtime does not run alone:
+    nothing is guessed. Needed operators are measured in any case, and cost nothing if they do not run alone.
 
     Args:
-        graph: The model as written, which says where operators find weights.
+        graph: The original model, which determines where operators find weights.
         threads: Threads of an operator.
         seconds: Time limit.
     """
@@ -69,28 +68,28 @@ class Measured:
         )
 
     def __call__(self, operators: Sequence[Operator], needed: int) -> list[float]:
-        """Return what each of some operators takes: see `Prices`."""
-        signatures = [self._signature(graph, one) for graph, one in operators]
+        """Return the times of operators; see `Prices`."""
+        signatures = [self._signature(graph, node) for graph, node in operators]
         first = dict.fromkeys(signatures[:needed])
-        for one in first:
-            self._measure(one)
-        for one, _ in Counter(signatures).most_common():
-            if one is not None and one not in self._known:
+        for signature in first:
+            self._measure(signature)
+        for signature, _ in Counter(signatures).most_common():
+            if signature is not None and signature not in self._known:
                 if self._spent < self._limit:
-                    self._measure(one)
+                    self._measure(signature)
                 else:
-                    self._late.add(one)
-        return [self._price(one, one in first) for one in signatures]
+                    self._late.add(signature)
+        return [self._price(signature, signature in first) for signature in signatures]
 
     @property
     def words(self) -> str:
-        """What was measured, and what was not."""
+        """Numbers of measured, skipped and refused signatures, in words."""
         words = f"{_kinds(len(self._known))} measured in {self._spent:.0f} s"
         late = len(self._late - self._known.keys())
         if late:
             words += f", {late:,} more left out at the limit of {self._limit:g} s"
-        refused = sum(not one.ok for one in self._known.values())
-        return f"{words}, {refused:,} of which do not run by themselves" if refused else words
+        refused = sum(not measurement.ok for measurement in self._known.values())
+        return f"{words}, {refused:,} of which do not run alone" if refused else words
 
     def _measure(self, signature: Signature | None) -> None:
         if signature is not None and signature not in self._known:
@@ -99,22 +98,22 @@ class Measured:
             self._spent += time.perf_counter() - started
 
     def _price(self, signature: Signature | None, needed: bool) -> float:
-        # Operands of unknown types: no rule touches such operators, so all graphs have them.
+        # Operands have unknown types: no rule changes such operators, so all graphs have them.
         if signature is None:
             return 0.0
         cost = self._known[signature].cost if signature in self._known else math.inf
         return 0.0 if needed and math.isinf(cost) else cost
 
-    def _signature(self, graph: Graph, one: Node) -> Signature | None:
-        """Return what an operator's time depends on.
+    def _signature(self, graph: Graph, node: Node) -> Signature | None:
+        """Return the signature of an operator; None if a type is unknown.
 
-        In an e-graph, who uses a weight depends on what is chosen: one that several operators of the model
-        as written use is taken for one that several use.
+        In an e-graph, the users of a weight depend on the extracted graph: a weight counts as shared if
+        several operators of the original model use it.
         """
         residences = self._residences
-        if any(graph.weights[name].digest in self._shared for name in one.operands if name in graph.weights):
+        if any(graph.weights[name].digest in self._shared for name in node.operands if name in graph.weights):
             residences = Residences(residences.shared, residences.shared)
-        return signature_of(graph, one, residences)
+        return signature_of(graph, node, residences)
 
 
 def _kinds(count: int) -> str:

@@ -1,7 +1,7 @@
-"""An e-graph of tensor operators, kept by egglog: equal values are one, and so are equal operators of them.
+"""An e-graph of tensor operators in egglog, which merges equal values and equal operators of them.
 
-egglog (Zhang et al., PLDI 2023) merges what is equal and answers queries. Types of values, weights and
-attributes are Python's, by the numbers of values. Facts go in as files, which is the fast way.
+egglog (Zhang et al., PLDI 2023) maintains the equalities and answers queries. Types, weights and attributes
+stay in Python, by number of the value. Facts are loaded from files, which is the fastest way.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ from irgym.envs.graph.programs.sources import INSTALL_PEERS
 from irgym.envs.graph.rewriting.language import ANY, CLASSES
 
 ABSENT = 0
-"""The number of an operand that is left out."""
+"""Number of a missing operand."""
 
 _START = """
 (sort Value)
@@ -33,19 +33,19 @@ _START = """
 (relation result (i64 i64 i64))
 (rule ((result t place x)) ((union (Number x) (Result (Tupled t) place))) :ruleset facts)
 """
-"""An operator with one result makes a value, one with several a tuple, of which `Result` is a part."""
+"""An operator with one result is a value; one with several is a tuple, whose parts are `Result` values."""
 
 
 @dataclass(frozen=True)
 class ENode:
-    """An operator of values.
+    """An operator applied to values.
 
     Attributes:
-        operator: ONNX's name, with its domain.
-        head: Stands for its attributes and for which results are left out.
-        inputs: Numbers of values, `ABSENT` for those that are left out.
-        outputs: Numbers of values, `ABSENT` for those that are left out.
-        several: Number of what holds the results where there are several; else `ABSENT`.
+        operator: ONNX's name of the operator, with its domain.
+        head: Number of the attributes, together with the pattern of unused results.
+        inputs: Numbers of values, `ABSENT` for missing operands.
+        outputs: Numbers of values, `ABSENT` for unused results.
+        several: Number of the tuple of results if there are several; else `ABSENT`.
     """
 
     operator: str
@@ -56,10 +56,10 @@ class ENode:
 
 
 class EGraph:
-    """An e-graph. Values have numbers from 1 on; of equal values the least number stands for all.
+    """An e-graph. Values have numbers from 1 on; the least number of equal values represents them.
 
     Attributes:
-        nodes: Its operators as of the last `rebuild`, in an order of their own.
+        nodes: The operators after the last `rebuild`, in a deterministic order.
 
     Raises:
         BackendError: egglog is not installed.
@@ -87,40 +87,40 @@ class EGraph:
         self.add_value(ABSENT)
 
     def __len__(self) -> int:
-        """Return the number of operators, those of facts that wait included."""
+        """Return the number of operators, pending ones included."""
         return len(self._known)
 
     def canonical(self, value: int) -> int:
-        """Return the number that stands for a value; itself for one that is new."""
+        """Return the number that represents a value; the number itself for a new value."""
         return self._canonical.get(value, value)
 
     def add_value(self, value: int) -> None:
         """Add a value, such as a weight."""
         self._facts.setdefault("known", {})[value,] = None
 
-    def add_equal(self, one: int, other: int) -> None:
-        """Say that two values are equal."""
-        if one != other:
-            self._facts.setdefault("same", {})[one, other] = None
+    def add_equal(self, value: int, other: int) -> None:
+        """Add the fact that two values are equal."""
+        if value != other:
+            self._facts.setdefault("same", {})[value, other] = None
 
     def find(self, operator: str, head: int, inputs: tuple[int, ...]) -> ENode | None:
-        """Return an operator of values that is there; the values' numbers must stand for themselves."""
+        """Return an operator if it exists; the numbers of its values must be canonical."""
         return self._known.get((operator, head, inputs))
 
     def add(self, operator: str, head: int, inputs: tuple[int, ...], outputs: tuple[int, ...]) -> None:
-        """Add an operator of values, which must not be there."""
-        one = ENode(operator, head, inputs, outputs, ABSENT if len(outputs) == 1 else self._tuples + 1)
-        self._known[operator, head, inputs] = one
+        """Add an operator, which must not exist yet."""
+        node = ENode(operator, head, inputs, outputs, ABSENT if len(outputs) == 1 else self._tuples + 1)
+        self._known[operator, head, inputs] = node
         kind = self._declare(len(inputs), len(outputs))
-        self._facts.setdefault(f"fact-{kind}", {})[operator, head, *inputs, one.several or outputs[0]] = None
-        if one.several:
-            self._tuples = one.several
+        self._facts.setdefault(f"fact-{kind}", {})[operator, head, *inputs, node.several or outputs[0]] = None
+        if node.several:
+            self._tuples = node.several
             for place, value in enumerate(outputs):
                 if value:
-                    self._facts.setdefault("result", {})[one.several, place, value] = None
+                    self._facts.setdefault("result", {})[node.several, place, value] = None
 
     def _declare(self, inputs: int, outputs: int) -> str:
-        """Return the name of operators of so many operands and results."""
+        """Return egglog's name for operators with a number of operands and results, declaring it first."""
         kind = f"of-{inputs}-to-{outputs}"
         if kind not in self._declared:
             self._declared.add(kind)
@@ -136,7 +136,7 @@ class EGraph:
         return kind
 
     def rebuild(self) -> None:
-        """Take in the facts that wait, and merge what is equal then."""
+        """Load pending facts, and merge values and operators that are equal after them."""
         with TemporaryDirectory(prefix="irgym-eqsat-") as folder:
             for name, rows in self._facts.items():
                 path = Path(folder, f"{name}.tsv")
@@ -167,14 +167,16 @@ class EGraph:
                     held = tuples[row.output]
                     parts = tuple(results.get((held, place), ABSENT) for place in range(outputs))
                     nodes.append(ENode(operator, head, inputs, parts, held))
-        # egglog's order is no part of what is computed.
-        self.nodes = tuple(sorted(nodes, key=lambda one: (one.outputs, one.operator, one.head, one.inputs)))
-        self._known = {(one.operator, one.head, one.inputs): one for one in self.nodes}
-        for one in self.nodes:
-            self._arities.setdefault(one.operator, set()).add((len(one.inputs), len(one.outputs)))
+        # Sorted, since egglog's order is arbitrary.
+        self.nodes = tuple(
+            sorted(nodes, key=lambda node: (node.outputs, node.operator, node.head, node.inputs))
+        )
+        self._known = {(node.operator, node.head, node.inputs): node for node in self.nodes}
+        for node in self.nodes:
+            self._arities.setdefault(node.operator, set()).add((len(node.inputs), len(node.outputs)))
 
     def _numbers(self, table: Any) -> tuple[dict[Any, int], dict[int, int]]:
-        """Return the least number of each of egglog's values, and that number for each number."""
+        """Return the least number of each value of egglog, and the least equal number of each number."""
         pairs = [(row.output, self._egglog.value_to_i64(row.inputs[0])) for row in table.rows]
         least: dict[Any, int] = {}
         for value, number in pairs:
@@ -182,17 +184,17 @@ class EGraph:
         return least, {number: least[value] for value, number in pairs}
 
     def arities(self, operator: str) -> Arities:
-        """Return with how many operands and results an operator occurs, or one of a class, or any."""
+        """Return the numbers of operands and results of an operator, of a class, or of any operator."""
         members = CLASSES.get(operator, {operator})
         return frozenset(
             arity
-            for one, found in self._arities.items()
-            if operator == ANY or one in members
+            for name, found in self._arities.items()
+            if operator == ANY or name in members
             for arity in found
         )
 
     def matches(self, asked: Iterable[Query]) -> list[tuple[Query, tuple[ENode, ...]]]:
-        """Return where queries match: the operators, in the order of the query's. Old matches come again."""
+        """Return all matches of queries, old ones included, with operators in the order of the query."""
         names = {query: self._ask(query) for query in asked}
         tables: Mapping[str, Any] = self._egglog.freeze().functions if names else {}
         return [
@@ -202,7 +204,7 @@ class EGraph:
         ]
 
     def _ask(self, query: Query) -> str:
-        """Run a query, and return the name of the relation that has its answers, old ones too."""
+        """Run a query, and return the name of the relation with all its answers, old ones included."""
         name = self._asked.get(query)
         if name is None:
             name = self._asked[query] = f"found-{len(self._asked)}"
@@ -215,19 +217,19 @@ class EGraph:
                 operator = f'"{atom.operator}"' if exact else f"operator{place}"
                 if atom.operator in CLASSES:
                     conditions.append(f"(class-{atom.operator} {operator})")
-                inputs = " ".join(f"v-{one}" for one in atom.inputs)
+                inputs = " ".join(f"v-{variable}" for variable in atom.inputs)
                 made = f"({kind} {operator} head{place} {inputs})"
                 if len(atom.outputs) == 1:
                     conditions.append(f"(= v-{atom.outputs[0]} {made})")
                 else:
                     conditions.append(f"(= tuple{place} {made})")
                     conditions += [
-                        f"(= v-{one} (Result tuple{place} {at}))"
-                        for at, one in enumerate(atom.outputs)
-                        if one
+                        f"(= v-{variable} (Result tuple{place} {at}))"
+                        for at, variable in enumerate(atom.outputs)
+                        if variable
                     ]
                 sorts += ["String", "i64", *["Value"] * len(atom.inputs)]
-                columns += [operator, f"head{place}", *(f"v-{one}" for one in atom.inputs)]
+                columns += [operator, f"head{place}", *(f"v-{variable}" for variable in atom.inputs)]
             self._run(f"""
                 (relation {name} ({" ".join(sorts)}))
                 (ruleset rules-{name})

@@ -1,8 +1,8 @@
-"""The cheapest graph of an e-graph, whose operators count once however many use them.
+"""Extraction of the cheapest graph from an e-graph, where each operator counts once, however many use it.
 
-An integer linear program, as in Tensat (Yang et al., MLSys 2021): each operator is taken or not; one that
-makes a result must be; of an operator that is taken, all operands must be made. Operators with which values
-would need each other in a circle are left out before.
+An integer linear program, as in Tensat (Yang et al., MLSys 2021): each operator is taken or not; every result
+needs an operator that makes it, and so does every operand of a taken operator. Operators that could close a
+circle are removed first.
 """
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
@@ -23,9 +23,9 @@ class Choice:
     """A way to make a value.
 
     Attributes:
-        cost: What it costs, once.
+        cost: Cost, counted once.
         needs: The values that it needs.
-        what: What it is.
+        what: The operator; None for an input, a weight, or a part of a tuple.
     """
 
     cost: float
@@ -38,13 +38,13 @@ Choices: TypeAlias = Mapping[Class, Sequence[Choice]]
 
 @dataclass(frozen=True)
 class Extraction:
-    """A way for each value that is needed.
+    """A choice for each needed value.
 
     Attributes:
-        chosen: The ways, each after those that make what it needs.
-        cost: Their cost.
-        how: Whether it is the cheapest, in words.
-        optimal: Whether it is, within the gap allowed, but for circles.
+        chosen: The choices, each after those for the values that it needs.
+        cost: Total cost.
+        how: Method and optimality, in words.
+        optimal: Whether the cost is minimal up to `GAP`, among graphs without the removed operators.
     """
 
     chosen: Mapping[Class, Choice]
@@ -54,20 +54,20 @@ class Extraction:
 
 
 GAP = 0.001
-"""Difference to the optimum, as a share of it, that is allowed."""
+"""Accepted relative difference to the optimum."""
 
 
 def extract(choices: Choices, roots: Sequence[Class], seconds: float) -> Extraction:
-    """Return the cheapest choices that make some values and contain no circle.
+    """Return the cheapest choices without circles for some values.
 
     Args:
-        choices: The ways to make each value.
-        roots: The values that are needed.
+        choices: Choices for each value.
+        roots: The values to make.
         seconds: Time limit of the integer linear program.
 
     Raises:
         BackendError: scipy is not installed.
-        ValueError: The values cannot be made.
+        ValueError: There is no choice for a needed value.
     """
     costs, trees = _cheapest_trees(choices)
     greedy = _ordered(trees, roots)
@@ -90,25 +90,25 @@ def extract(choices: Choices, roots: Sequence[Class], seconds: float) -> Extract
 
 
 def _cheapest_trees(choices: Choices) -> tuple[dict[Class, float], dict[Class, Choice]]:
-    """Return the cost of each value's cheapest tree, in which what is used twice counts twice, and its way.
+    """Return cost and choice of the cheapest tree of each value, where values used twice count twice.
 
-    A value costs more than each that its way needs: so there is no circle.
+    A value costs more than each value that it needs, so there are no circles.
     """
     users: dict[Class, list[tuple[Class, Choice]]] = {}
-    for one, ways in choices.items():
+    for value, ways in choices.items():
         for way in ways:
             for need in way.needs:
-                users.setdefault(need, []).append((one, way))
+                users.setdefault(need, []).append((value, way))
     costs: dict[Class, float] = {}
     best: dict[Class, Choice] = {}
-    waiting = [(one, way) for one, ways in choices.items() for way in ways if not way.needs]
+    waiting = [(value, way) for value, ways in choices.items() for way in ways if not way.needs]
     while waiting:
         following: dict[tuple[Class, int], tuple[Class, Choice]] = {}
-        for one, way in waiting:
+        for value, way in waiting:
             total = _tree_cost(way, costs)
-            if total < costs.get(one, np.inf):
-                costs[one], best[one] = total, way
-                for user, its in users.get(one, ()):
+            if total < costs.get(value, np.inf):
+                costs[value], best[value] = total, way
+                for user, its in users.get(value, ()):
                     if all(need in costs for need in its.needs):
                         following[user, id(its)] = user, its
         waiting = list(following.values())
@@ -121,29 +121,29 @@ def _tree_cost(way: Choice, costs: Mapping[Class, float]) -> float:
 
 
 def _ordered(chosen: Mapping[Class, Choice], roots: Sequence[Class]) -> dict[Class, Choice]:
-    """Return what roots need of some choices, each after what it needs.
+    """Return the choices that roots need, each after those for the values that it needs.
 
     Raises:
-        ValueError: There is a circle, or nothing makes a value.
+        ValueError: There is a circle, or no choice for a value.
     """
     ordered: dict[Class, Choice] = {}
     begun: set[Class] = set()
     stack = list(roots)
     while stack:
-        one = stack[-1]
-        if one in ordered:
+        value = stack[-1]
+        if value in ordered:
             stack.pop()
             continue
-        if one not in chosen:
-            raise ValueError(f"nothing makes {one}")
-        left = [need for need in chosen[one].needs if need not in ordered]
+        if value not in chosen:
+            raise ValueError(f"nothing makes {value}")
+        left = [need for need in chosen[value].needs if need not in ordered]
         if not left:
-            ordered[one] = chosen[one]
+            ordered[value] = chosen[value]
             stack.pop()
             continue
-        if one in begun:
-            raise ValueError(f"{one} needs itself")
-        begun.add(one)
+        if value in begun:
+            raise ValueError(f"{value} needs itself")
+        begun.add(value)
         stack += left
     return ordered
 
@@ -151,19 +151,19 @@ def _ordered(chosen: Mapping[Class, Choice], roots: Sequence[Class]) -> dict[Cla
 def _reduced(
     choices: Choices, makeable: Container[Class], roots: Sequence[Class]
 ) -> dict[Class, list[Choice]]:
-    """Return the choices that roots may need, without those that are no better than others of the value."""
+    """Return the choices that roots may need, without those that another choice for the value dominates."""
     reduced: dict[Class, list[Choice]] = {}
     stack = list(roots)
     while stack:
-        one = stack.pop()
-        if one in reduced:
+        value = stack.pop()
+        if value in reduced:
             continue
         kept: list[Choice] = []
-        for way in sorted(choices[one], key=lambda way: (way.cost, len(way.needs))):
-            possible = one not in way.needs and all(need in makeable for need in way.needs)
+        for way in sorted(choices[value], key=lambda way: (way.cost, len(way.needs))):
+            possible = value not in way.needs and all(need in makeable for need in way.needs)
             if possible and not any(better.needs <= way.needs for better in kept):
                 kept.append(way)
-        reduced[one] = kept
+        reduced[value] = kept
         stack += [need for way in kept for need in way.needs]
     return reduced
 
@@ -171,53 +171,52 @@ def _reduced(
 def _without_circles(
     choices: Mapping[Class, Sequence[Choice]], costs: Mapping[Class, float]
 ) -> tuple[dict[Class, list[Choice]], int]:
-    """Return choices of which no selection has a circle, the cheapest trees among them, and how many go.
+    """Return choices of which no selection has a circle, and the number of removed ones.
 
-    Values come after those that they need.
-
-    Tensat leaves operators out in the same way: constraints against circles make programs hard to solve.
+    The cheapest trees remain. Values come after those that they need. Tensat also removes operators:
+    constraints against circles make programs hard to solve.
     """
-    order = _Order(sorted(choices, key=lambda one: costs[one]))
-    pairs = [(one, way) for one, ways in choices.items() for way in ways]
+    order = _Order(sorted(choices, key=lambda value: costs[value]))
+    pairs = [(value, way) for value, ways in choices.items() for way in ways]
     pairs.sort(key=lambda pair: (_tree_cost(pair[1], costs) > costs[pair[0]], _tree_cost(pair[1], costs)))
     kept: dict[Class, list[Choice]] = {}
     left_out = 0
-    for one, way in pairs:
-        if order.admit(one, way.needs):
-            kept.setdefault(one, []).append(way)
+    for value, way in pairs:
+        if order.admit(value, way.needs):
+            kept.setdefault(value, []).append(way)
         else:
             left_out += 1
-    return {one: kept[one] for one in order.values}, left_out
+    return {value: kept[value] for value in order.values}, left_out
 
 
 class _Order:
-    """An order of values, each after what it needs, kept as needs are told (Pearce and Kelly, 2006)."""
+    """A topological order of values, maintained as dependencies are added (Pearce and Kelly, 2006)."""
 
     def __init__(self, values: Sequence[Class]) -> None:
-        self._place = {one: place for place, one in enumerate(values)}
-        self._users: dict[Class, set[Class]] = {one: set() for one in values}
-        self._needs: dict[Class, set[Class]] = {one: set() for one in values}
+        self._place = {value: place for place, value in enumerate(values)}
+        self._users: dict[Class, set[Class]] = {value: set() for value in values}
+        self._needs: dict[Class, set[Class]] = {value: set() for value in values}
 
     @property
     def values(self) -> list[Class]:
         """The values in order."""
         return self._sorted(set(self._place))
 
-    def admit(self, one: Class, needs: frozenset[Class]) -> bool:
-        """Take in that a value needs others; return False, and do not, where that would close a circle."""
-        first = self._place[one]
+    def admit(self, user: Class, needs: frozenset[Class]) -> bool:
+        """Add the dependencies of a value; if they would close a circle, add none and return False."""
+        first = self._place[user]
         late = [need for need in needs if self._place[need] > first]
         if late:
             last = max(self._place[need] for need in late)
-            after = self._reach([one], self._users, first, last)
+            after = self._reach([user], self._users, first, last)
             if not after.isdisjoint(needs):
                 return False
             moved = [*self._sorted(self._reach(late, self._needs, first, last)), *self._sorted(after)]
             for value, place in zip(moved, sorted(self._place[value] for value in moved), strict=True):
                 self._place[value] = place
-        self._needs[one] |= needs
+        self._needs[user] |= needs
         for need in needs:
-            self._users[need].add(one)
+            self._users[need].add(user)
         return True
 
     def _sorted(self, values: set[Class]) -> list[Class]:
@@ -226,22 +225,22 @@ class _Order:
     def _reach(
         self, start: list[Class], edges: Mapping[Class, set[Class]], first: int, last: int
     ) -> set[Class]:
-        """Return what edges lead to from some values, within a range of the order."""
+        """Return the values that edges lead to from some values, within a range of the order."""
         found, stack = set(start), list(start)
         while stack:
-            for one in edges[stack.pop()]:
-                if one not in found and first <= self._place[one] <= last:
-                    found.add(one)
-                    stack.append(one)
+            for value in edges[stack.pop()]:
+                if value not in found and first <= self._place[value] <= last:
+                    found.add(value)
+                    stack.append(value)
         return found
 
 
 _OPTIMAL, _TIME_LIMIT = 0, 1
-"""What `scipy.optimize.milp` says of how it ended."""
+"""Status codes of `scipy.optimize.milp`."""
 
 
 class _Program:
-    """The integer linear program: one variable for each choice."""
+    """The integer linear program, with a variable for each choice."""
 
     def __init__(self, choices: Mapping[Class, Sequence[Choice]], roots: Sequence[Class]) -> None:
         try:
@@ -249,31 +248,33 @@ class _Program:
             self._sparse: Any = import_module("scipy.sparse")
         except ModuleNotFoundError as error:
             raise BackendError(f"scipy is not installed: run {INSTALL_PEERS}") from error
-        self._choices = [(one, way) for one, ways in choices.items() for way in ways]
+        self._choices = [(value, way) for value, ways in choices.items() for way in ways]
         self._ways: dict[Class, list[int]] = {}
-        for place, (one, _) in enumerate(self._choices):
-            self._ways.setdefault(one, []).append(place)
+        for place, (value, _) in enumerate(self._choices):
+            self._ways.setdefault(value, []).append(place)
         self._entries: list[tuple[int, int, float]] = []
         self._least: list[float] = []
         for root in dict.fromkeys(roots):
             self._row(dict.fromkeys(self._ways[root], 1.0), 1.0)
         for places in self._ways.values():
-            # One row for all ways that need the same: that is a tighter program than a row for each.
+            # One row for all choices that need the same value: tighter than a row for each choice.
             needs = {need for place in places for need in self._choices[place][1].needs}
             for need in needs:
                 using = [place for place in places if need in self._choices[place][1].needs]
                 self._row({**dict.fromkeys(self._ways[need], 1.0), **dict.fromkeys(using, -1.0)}, 0.0)
             self._row(dict.fromkeys(places, -1.0), -1.0)
-        for one, other in _musts(choices):
-            self._row({**dict.fromkeys(self._ways[other], 1.0), **dict.fromkeys(self._ways[one], -1.0)}, 0.0)
+        for value, other in _musts(choices):
+            self._row(
+                {**dict.fromkeys(self._ways[other], 1.0), **dict.fromkeys(self._ways[value], -1.0)}, 0.0
+            )
 
     def _row(self, coefficients: Mapping[int, float], least: float) -> None:
-        """Demand that a sum is no less than a number."""
+        """Add the constraint that a weighted sum is at least a number."""
         self._entries += [(len(self._least), column, value) for column, value in coefficients.items()]
         self._least.append(least)
 
     def solve(self, seconds: float) -> tuple[dict[Class, Choice] | None, int]:
-        """Return the choices and scipy's status; no choices where none were found."""
+        """Return the choices, or None if there is no solution yet, and scipy's status."""
         rows, columns, values = zip(*self._entries, strict=True)
         shape = (len(self._least), len(self._choices))
         matrix = self._sparse.csr_matrix((values, (rows, columns)), shape=shape)
@@ -289,23 +290,25 @@ class _Program:
             raise RuntimeError(f"integer programming failed: {found.message}")
         if found.x is None:
             return None, int(found.status)
-        taken = {one: way for (one, way), share in zip(self._choices, found.x, strict=True) if share > 0.5}
+        taken = {
+            value: way for (value, way), share in zip(self._choices, found.x, strict=True) if share > 0.5
+        }
         return taken, int(found.status)
 
 
 def _musts(choices: Mapping[Class, Sequence[Choice]]) -> Iterator[tuple[Class, Class]]:
-    """Return pairs of a value and one that whatever makes it makes too, without those that others imply.
+    """Return pairs of a value and a value that all its choices need, without pairs that others imply.
 
-    Where ways part and meet again, the relaxed program takes half of each, and half of what both need: its
-    bound says little. By these pairs, what both need is needed as a whole.
+    Where choices diverge and meet again, the relaxed program takes half of each, and half of the values that
+    both need: a weak bound. With these pairs, such values count as a whole.
 
     Args:
-        choices: Values come after those that they need.
+        choices: Choices for each value, values after those that they need.
     """
     values = list(choices)
-    place = {one: at for at, one in enumerate(values)}
-    made: list[int] = []  # as bits, by place: what each value needs in any case, itself included
-    for at, (one, ways) in enumerate(choices.items()):
+    place = {value: at for at, value in enumerate(values)}
+    made: list[int] = []  # as bits, by place: the values that each value always needs, itself included
+    for at, (value, ways) in enumerate(choices.items()):
         rest = -1
         for way in ways:
             needed = 0
@@ -316,5 +319,5 @@ def _musts(choices: Mapping[Class, Sequence[Choice]]) -> Iterator[tuple[Class, C
         while rest:
             last = rest.bit_length() - 1
             if choices[values[last]][0].needs:
-                yield one, values[last]
+                yield value, values[last]
             rest &= ~made[last]

@@ -1,4 +1,4 @@
-"""The cheapest graph that equality saturation finds for a graph."""
+"""Optimisation of a graph by equality saturation: saturate, then extract the cheapest graph."""
 
 import math
 import time
@@ -22,13 +22,13 @@ EXTRACTION_S = 60.0
 
 @dataclass(frozen=True)
 class Optimised:
-    """What equality saturation makes of a graph.
+    """The result of equality saturation.
 
     Attributes:
         graph: The cheapest graph found, with the inputs and outputs of the original.
-        saturation: The e-graph that it is from.
-        extraction: How it was found there.
-        seconds: Wall-clock time of both, and of learning what operators cost.
+        saturation: The saturated e-graph.
+        extraction: The extraction of the graph.
+        seconds: Wall-clock time of saturation, measurements and extraction.
     """
 
     graph: Graph
@@ -38,7 +38,7 @@ class Optimised:
 
     @property
     def words(self) -> str:
-        """What limits there were."""
+        """Limits and optimality of the result, in words."""
         nodes = self.saturation.iterations[-1].nodes
         return f"{self.saturation.stopped}, with {nodes:,} operators; {self.extraction.how}"
 
@@ -56,14 +56,14 @@ def optimised(
     Args:
         graph: The graph.
         rules: The rules.
-        prices: What operators cost.
+        prices: Costs of operators.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
-        limits: What stops the saturation.
+        limits: Limits of the saturation.
         extraction_s: Time limit of the extraction.
 
     Raises:
         BackendError: egglog or scipy is not installed.
-        BaselineError: The graph has operators with graphs of their own.
+        BaselineError: The graph has operators with subgraphs.
     """
     started = time.perf_counter()
     saturation = saturate(graph, rules, block, limits)
@@ -79,35 +79,35 @@ def _made(value: int) -> Class:
 
 
 def _choices(tensors: Tensors, prices: Prices) -> Choices:
-    """Return the ways to make each value; what has several results is made once, and each taken out of it."""
+    """Return the choices for each value. A tuple of results is a value too, and its parts are free."""
     written = tensors.written()
     known = set(written)
-    # With what the model has first, there is always something to extract.
-    nodes = [*written, *(one for one in tensors.egraph.nodes if one not in known)]
-    costs = prices([(tensors.part([one], ()), tensors.node(one)) for one in nodes], len(written))
+    # The operators of the original graph come first, so that there is always a graph to extract.
+    nodes = [*written, *(node for node in tensors.egraph.nodes if node not in known)]
+    costs = prices([(tensors.part([node], ()), tensors.node(node)) for node in nodes], len(written))
     ways: dict[Class, list[Choice]] = {}
     free = {tensors.canonical(name) for name in tensors.graph.inputs} | tensors.weights.keys()
     for value in free:
         ways[_made(value)] = [Choice(0.0, frozenset(), None)]
-    for one, cost in zip(nodes, costs, strict=True):
+    for node, cost in zip(nodes, costs, strict=True):
         if math.isinf(cost):
             continue
-        needs = frozenset(_made(value) for value in one.inputs if value)
-        way = Choice(cost, needs, one)
-        if not one.several:
-            if one.outputs[0] not in free:
-                ways.setdefault(_made(one.outputs[0]), []).append(way)
+        needs = frozenset(_made(value) for value in node.inputs if value)
+        way = Choice(cost, needs, node)
+        if not node.several:
+            if node.outputs[0] not in free:
+                ways.setdefault(_made(node.outputs[0]), []).append(way)
             continue
-        ways.setdefault(("several", one.several), []).append(way)
-        taken = Choice(0.0, frozenset({("several", one.several)}), None)
-        for value in one.outputs:
+        ways.setdefault(("several", node.several), []).append(way)
+        taken = Choice(0.0, frozenset({("several", node.several)}), None)
+        for value in node.outputs:
             if value and value not in free:
                 ways.setdefault(_made(value), []).append(taken)
     return ways
 
 
 def _graph_of(tensors: Tensors, extraction: Extraction) -> Graph:
-    """Return the graph of an extraction, whose values have the original's names where it has them."""
+    """Return the graph of an extraction, with the original names of values where there are any."""
     original = tensors.graph
     names: dict[int, str] = {}
     for name in (*original.outputs, *original.inputs, *original.types):
@@ -138,24 +138,24 @@ def _graph_of(tensors: Tensors, extraction: Extraction) -> Graph:
     made = set(original.inputs)
     for choice in extraction.chosen.values():
         if isinstance(choice.what, ENode):
-            one = choice.what
+            node = choice.what
             outputs: list[str] = []
-            for value in one.outputs:
+            for value in node.outputs:
                 name = named(value)
-                if name in made or name in weights:  # another operator makes it, but this one must name it
+                if name in made or name in weights:  # made elsewhere, but this operator needs a name for it
                     kind = types.get(name)
                     name = _fresh(f"{name}.unused", taken)
                     if kind is not None:
                         types[name] = kind
                 outputs.append(name)
             made.update(outputs)
-            inputs = tuple(named(value) for value in one.inputs)
-            nodes.append(Node(one.operator, inputs, tuple(outputs), tensors.node(one).attributes))
+            inputs = tuple(named(value) for value in node.inputs)
+            nodes.append(Node(node.operator, inputs, tuple(outputs), tensors.node(node).attributes))
     for name in original.outputs:
-        own = named(tensors.canonical(name))
-        if own != name:
-            nodes.append(Node("Identity", (own,), (name,)))
-            types.update({name: types[own]} if own in types else {})
+        source = named(tensors.canonical(name))
+        if source != name:
+            nodes.append(Node("Identity", (source,), (name,)))
+            types.update({name: types[source]} if source in types else {})
     return Graph.of(nodes, types, weights, original.inputs, original.outputs, original.opsets)
 
 

@@ -1,9 +1,8 @@
-"""From the pattern of a rule to queries of an e-graph.
+"""Queries of an e-graph from the pattern of a rule.
 
-A query has a fixed number of operators and values. So a pattern becomes one for each way in which its
-operands may be exchanged, left out, or be several, as far as operators with so many occur. Queries find too
-much rather than too little: attributes, numbers and conditions are left to the rule, which looks at each
-match again.
+A query has a fixed number of operators and values. A pattern therefore becomes a query for each way to swap,
+omit or repeat its operands, as far as operators with such numbers of operands occur. Queries find too much
+rather than too little: the rule checks attributes, numbers and conditions of each match.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,10 +13,10 @@ from typing import TypeAlias
 from irgym.envs.graph.rewriting.language import ABSENT, Any_, Operator, Statement, Term
 
 MOST = 16
-"""Operands, or results, of the largest operator that patterns with any number of them are tried on."""
+"""Greatest number of operands or results for which a pattern with any number of them is tried."""
 
 VARIANTS = 256
-"""Greatest number of queries of a pattern."""
+"""Greatest number of queries for a pattern."""
 
 Arities: TypeAlias = frozenset[tuple[int, int]]
 """Pairs of numbers of operands and of results."""
@@ -25,12 +24,12 @@ Arities: TypeAlias = frozenset[tuple[int, int]]
 
 @dataclass(frozen=True)
 class Atom:
-    """An operator that a query asks for.
+    """An operator in a query.
 
     Attributes:
-        operator: The operator, a class of them, or any, as in patterns.
+        operator: The operator, a class of operators, or `ANY`, as in patterns.
         inputs: Variables.
-        outputs: Variables; empty for a result that is left out.
+        outputs: Variables; empty for an unused result.
     """
 
     operator: str
@@ -39,7 +38,7 @@ class Atom:
 
 
 Query: TypeAlias = tuple[Atom, ...]
-"""The first is what the first statement of the pattern describes."""
+"""Atoms; the first is the first statement of the pattern."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +46,9 @@ class _Partial:
     """The beginning of a query.
 
     Attributes:
-        atoms: Its operators.
-        names: The variables that the pattern's names stand for.
-        fresh: How many variables without a name there are.
+        atoms: Its atoms.
+        names: Variables by name in the pattern.
+        fresh: Number of variables without a name.
     """
 
     atoms: tuple[Atom, ...] = ()
@@ -60,7 +59,9 @@ class _Partial:
         return replace(self, names={**self.names, name: variables})
 
     def without(self, names: Mapping[str, str]) -> "_Partial":
-        return replace(self, names={name: one for name, one in self.names.items() if name not in names})
+        return replace(
+            self, names={name: variables for name, variables in self.names.items() if name not in names}
+        )
 
     def unnamed(self) -> "tuple[str, _Partial]":
         return f"unnamed{self.fresh}", replace(self, fresh=self.fresh + 1)
@@ -71,7 +72,7 @@ def queries(pattern: Sequence[Statement], arities: Callable[[str], Arities]) -> 
 
     Args:
         pattern: The pattern.
-        arities: Those with which an operator occurs, or one of a class, or any.
+        arities: Returns the arities with which an operator, a class or any operator occurs.
     """
     found = (partial.atoms for partial in _Translation(arities).statements(pattern, _Partial()))
     return list(dict.fromkeys(islice(found, VARIANTS)))
@@ -96,11 +97,15 @@ class _Translation:
                 yield from self._node(statement.node, count, outputs, bound)
 
     def _each(self, statement: Statement, partial: _Partial) -> Iterator[_Partial]:
-        """Return the queries with an operator for each of several values, of which some must be known."""
+        """Return the queries for a list of nodes; the number of their values must be known."""
         items = {**dict(statement.each)}
         [output] = statement.outputs
         known = [partial.names[name] for name in (output, *items.values()) if name in partial.names]
-        if not known or any(len(one) != len(known[0]) for one in known) or not 0 < len(known[0]) <= MOST:
+        if (
+            not known
+            or any(len(variables) != len(known[0]) for variables in known)
+            or not 0 < len(known[0]) <= MOST
+        ):
             return
         for name in (output, *items.values()):
             partial = partial.bind(name, partial.names.get(name, _numbered(name, len(known[0]))))
@@ -133,7 +138,7 @@ class _Translation:
     def _fit(
         self, terms: Sequence[Term], count: int, partial: _Partial
     ) -> Iterator[tuple[tuple[str, ...], _Partial]]:
-        """Return the ways in which so many values can be what some terms describe."""
+        """Return the ways to match terms with a number of values."""
         if not terms:
             if count == 0:
                 yield (), partial

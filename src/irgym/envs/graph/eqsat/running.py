@@ -1,15 +1,15 @@
-"""What runs in the child: equality saturation of a model, and its result in turn with ours."""
+"""The baseline `eqsat` in a child process: saturation of a model, and its result in turn with ours."""
 
 from dataclasses import replace
 
 from irgym.base.errors import BaselineError, IrgymError
 from irgym.core.environment import Versus
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.checking.checks import SEED, checked_on
 from irgym.envs.graph.eqsat.costs import Measured, Prices, counted
 from irgym.envs.graph.eqsat.optimising import optimised
-from irgym.envs.graph.eqsat.saturation import Limits
+from irgym.envs.graph.eqsat.settings import Settings
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.session_options import OFF
 from irgym.envs.graph.running.sessions import CompileError, Program, version
@@ -18,57 +18,42 @@ from irgym.measure.machine import threads_text
 from irgym.measure.timing import interleave
 
 LEVELS = (OFF, "all")
-"""What ONNX Runtime's own optimiser may do to the result; the faster one counts."""
+"""Optimisation levels of ONNX Runtime for the result; the faster one counts."""
 
 
-def against(
-    path: str,
-    graph: Graph,
-    level: str,
-    threads: int,
-    rounds: int,
-    objective: str,
-    rules: tuple[str, ...],
-    block: int,
-    limits: Limits,
-) -> Versus:
-    """Compare what equality saturation makes of a model with a rewritten one, both checked on random inputs.
+def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
+    """Compare a rewritten model with the result of equality saturation; both are checked on random inputs.
 
     Args:
-        path: The model as it was read.
-        graph: What became of it.
-        level: What ONNX Runtime's own optimiser does to it then, a key of `session_options.LEVELS`.
-        threads: Threads of an operator.
-        rounds: Rounds of timings.
-        objective: What is compared: times in turn, or costs, once. Operators are chosen by what they take
-            by themselves; under `nodes` by their number.
-        rules: Names of the rules.
-        block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
-        limits: What stops the saturation.
+        path: The original model.
+        graph: The rewritten model.
+        level: Optimisation level of ONNX Runtime for it, a key of `session_options.LEVELS`.
+        settings: Settings of the comparison.
 
     Raises:
         BackendError: egglog or scipy is not installed.
-        BaselineError: Equality saturation does not take the model.
+        BaselineError: Equality saturation does not support the model.
         IrgymError: The results are wrong.
     """
     loaded = model_at(path)
-    measured = Measured(loaded.graph, threads)
-    prices: Prices = counted if objective == "nodes" else measured
+    measured = Measured(loaded.graph, settings.threads)
+    prices: Prices = counted if settings.objective == "nodes" else measured
     known = {rule.name: rule for rule in RULES}
-    found = optimised(loaded.graph, [known[name] for name in rules], prices, block, limits)
+    rules = [known[name] for name in settings.rules]
+    found = optimised(loaded.graph, rules, prices, settings.block, settings.limits)
     checked, feeds = checked_on(path, SEED)
 
     def program(of: Graph, level: str) -> Program:
-        made = Program(of, loaded.weights, threads, level)
-        said = checked.judge(made.run(feeds))
-        if not said.ok:
-            raise IrgymError(f"eqsat gives wrong results ({said.detail}): please report a bug of irgym")
+        made = Program(of, loaded.weights, settings.threads, level)
+        verdict = checked.judge(made.run(feeds))
+        if not verdict.ok:
+            raise IrgymError(f"eqsat gives wrong results ({verdict.detail}): please report a bug of irgym")
         return made
 
     ours = program(graph, level).bound(feeds)
     chosen_by = "" if prices is counted else f", {measured.words}"
     how = f"egglog, {found.words}{chosen_by}; {found.seconds:.1f} s"
-    if objective != "time":
+    if settings.objective != "time":
         program(found.graph, OFF)  # checks the results
         return Versus.of([(_total(graph, prices), _total(found.graph, prices))], how)
     timed: list[Versus] = []
@@ -80,15 +65,15 @@ def against(
         except CompileError as error:
             refused = str(error)
             continue
-        pairs = interleave(ours.run, theirs.run, rounds, timing_of(threads))
+        pairs = interleave(ours.run, theirs.run, settings.rounds, timing_of(settings.threads))
         timed.append(Versus.of(pairs, f"{how}; {version()}, level {name}"))
     if not timed:
-        raise BaselineError(f"eqsat makes what does not run ({refused}): leave it out")
+        raise BaselineError(f"the result of eqsat does not run ({refused}): leave it out")
     best = min(timed, key=lambda versus: versus.ratio)
-    return replace(best, detail=f"{best.detail}, {threads_text(threads)}")
+    return replace(best, detail=f"{best.detail}, {threads_text(settings.threads)}")
 
 
 def _total(graph: Graph, prices: Prices) -> float:
-    """Return the cost of a graph's operators together, all of which have one."""
+    """Return the total cost of the operators of a graph, all of which have a cost."""
     nodes = list(graph.nodes.values())
-    return sum(prices([(graph, one) for one in nodes], len(nodes)))
+    return sum(prices([(graph, node) for node in nodes], len(nodes)))

@@ -1,7 +1,7 @@
-"""Equality saturation: rules are applied everywhere until nothing new comes, or a limit stops it.
+"""Saturation: rules are applied everywhere until nothing new appears, or until a limit.
 
-After Tensat (Yang et al., MLSys 2021, arXiv 2101.01332): rules that look for several operators of one value
-are tried in the first iterations only, since each pair that they match makes more pairs.
+As in Tensat (Yang et al., MLSys 2021, arXiv 2101.01332), multi-pattern rules are applied in the first
+iterations only, since each pair of operators that they match creates more pairs.
 """
 
 import time
@@ -15,18 +15,18 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rewriting.rule import Rule
 
 ITSELF = frozenset({"share"})
-"""Rules that an e-graph needs none of: equal operators of equal values are one there anyway."""
+"""Rules that an e-graph makes superfluous, since equal operators of equal values are merged anyway."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What stops a saturation. The first three are Tensat's.
+    """Limits of a saturation. The first three have Tensat's values.
 
     Attributes:
-        nodes: Operators of the e-graph.
-        iterations: Iterations.
-        multi: Iterations in which multi-pattern rules are tried too; see `is_multi`.
-        seconds: Wall-clock time.
+        nodes: Greatest number of operators in the e-graph.
+        iterations: Greatest number of iterations.
+        multi: Number of iterations with multi-pattern rules; see `is_multi`.
+        seconds: Wall-clock time limit.
     """
 
     nodes: int = 50_000
@@ -37,11 +37,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Iteration:
-    """What an iteration came to.
+    """An iteration of a saturation.
 
     Attributes:
-        nodes: Operators of the e-graph after it.
-        matches: Places at which rules were tried.
+        nodes: Number of operators in the e-graph after it.
+        matches: Number of matches at which rules were tried.
         seconds: Wall-clock time since the saturation began.
     """
 
@@ -52,13 +52,13 @@ class Iteration:
 
 @dataclass(frozen=True)
 class Saturation:
-    """An e-graph, and how it came about.
+    """An e-graph after saturation.
 
     Attributes:
         tensors: The e-graph.
-        iterations: Its iterations, the one that a limit stopped included.
-        stopped: What ended it, in words.
-        saturated: Whether nothing was left to do, but for multi-pattern rules after their iterations.
+        iterations: The iterations, including one that a limit stopped.
+        stopped: Reason for the end, in words.
+        saturated: Whether nothing new appeared, apart from multi-pattern rules after their iterations.
     """
 
     tensors: Tensors
@@ -68,39 +68,43 @@ class Saturation:
 
 
 def is_multi(rule: Rule) -> bool:
-    """Say whether a rule looks for several operators that have nothing in common but an operand.
+    """Say whether a rule matches several operators that share at most operands.
 
-    These are Tensat's multi-pattern rules, such as two products of one input. Any two of so many match.
+    These are Tensat's multi-pattern rules, such as two products of one input, where any two products match.
     """
     left = list(rule.pattern[1:])
     reached = {*rule.pattern[0].outputs, *rule.pattern[0].operands} - _leaves(rule)
-    while joined := [one for one in left if not reached.isdisjoint({*one.outputs, *one.operands})]:
-        left = [one for one in left if one not in joined]
-        for one in joined:
-            reached |= {*one.outputs, *one.operands} - _leaves(rule)
+    while joined := [
+        statement for statement in left if not reached.isdisjoint({*statement.outputs, *statement.operands})
+    ]:
+        left = [statement for statement in left if statement not in joined]
+        for statement in joined:
+            reached |= {*statement.outputs, *statement.operands} - _leaves(rule)
     return bool(left)
 
 
 def _leaves(rule: Rule) -> set[str]:
-    """Return the values that a pattern says nothing of but who uses them."""
-    used = {name for one in rule.pattern for name in one.operands}
-    return used - {name for one in rule.pattern for name in one.outputs}
+    """Return the inputs of a pattern: values that its nodes use and none of them makes."""
+    used = {name for statement in rule.pattern for name in statement.operands}
+    return used - {name for statement in rule.pattern for name in statement.outputs}
 
 
 def saturate(graph: Graph, rules: Sequence[Rule], block: int, limits: Limits) -> Saturation:
-    """Return the e-graph of all that rules make of a graph, within limits.
+    """Return the e-graph of all graphs that rules make from a graph, within limits.
 
     Args:
         graph: The graph.
         rules: The rules.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
-        limits: What stops it.
+        limits: Limits of the saturation.
 
     Raises:
         BackendError: egglog is not installed.
-        BaselineError: The graph has operators with graphs of their own.
+        BaselineError: The graph has operators with subgraphs.
     """
-    return _Saturating(Tensors(graph, block), [one for one in rules if one.name not in ITSELF], limits).run()
+    return _Saturating(
+        Tensors(graph, block), [rule for rule in rules if rule.name not in ITSELF], limits
+    ).run()
 
 
 class _Saturating:
@@ -118,7 +122,7 @@ class _Saturating:
         while not stopped:
             multi = len(iterations) < limits.multi
             before = self._tensors.egraph.nodes
-            tried, stopped = self._iterate([one for one in self._rules if multi or not is_multi(one)])
+            tried, stopped = self._iterate([rule for rule in self._rules if multi or not is_multi(rule)])
             self._tensors.rebuild()
             iterations.append(Iteration(len(self._tensors.egraph.nodes), tried, self._seconds()))
             if not stopped and self._tensors.egraph.nodes == before:
@@ -132,7 +136,7 @@ class _Saturating:
         return Saturation(self._tensors, tuple(iterations), stopped, saturated)
 
     def _iterate(self, rules: Sequence[Rule]) -> tuple[int, str]:
-        """Apply rules wherever they apply now; return how often they were tried, and what limit was met."""
+        """Apply rules to all current matches; return the number of tries, and the limit that was reached."""
         egraph, tried = self._tensors.egraph, 0
         for rule in rules:
             for query, found in egraph.matches(queries(rule.pattern, egraph.arities)):

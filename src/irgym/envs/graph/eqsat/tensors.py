@@ -1,4 +1,4 @@
-"""An e-graph whose values are tensors: graphs go in, and what rules make of parts of it."""
+"""An e-graph of tensors: built from a graph, and extended by the rewrites of its parts."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,17 +19,17 @@ from irgym.envs.graph.rewriting.rule import Rule
 
 @dataclass(frozen=True, eq=False)
 class Part(Graph):
-    """Some operators of an e-graph, as a graph of their own: values that none of them makes are its inputs.
+    """A graph of some operators of an e-graph; values that none of them makes are its inputs.
 
     Attributes:
-        known_sizes: How large the elements of values may be, as far as the e-graph tells.
+        known_sizes: Known ranges of the elements of values.
     """
 
     known_sizes: Mapping[str, Size] = field(default_factory=dict[str, Size])
 
     @cached_property
     def sizes(self) -> Mapping[str, Size]:
-        """How large the elements of values may be."""
+        """Known ranges of the elements of values."""
         return self.known_sizes
 
 
@@ -37,22 +37,22 @@ class Tensors:
     """An e-graph of tensors.
 
     Args:
-        graph: The graph that it holds at first.
+        graph: The original graph.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
 
     Attributes:
-        graph: The graph that it held at first.
-        egraph: The operators, and what is equal.
-        values: Numbers of that graph's values, by name.
-        weights: Weights, by number.
+        graph: The original graph.
+        egraph: The operators and their equalities.
+        values: Numbers of the original graph's values, by name.
+        weights: Weights by number of the value.
         failures: Failures of rules.
 
     Raises:
-        BaselineError: The graph has operators with graphs of their own.
+        BaselineError: The graph has operators with subgraphs.
     """
 
     def __init__(self, graph: Graph, block: int) -> None:
-        if graph.captured or any(one.captured for one in graph.nodes.values()):
+        if graph.captured or any(node.captured for node in graph.nodes.values()):
             raise BaselineError(
                 "eqsat takes no models with operators that hold graphs (If, Loop, Scan): leave it out here"
             )
@@ -71,11 +71,11 @@ class Tensors:
         for name in graph.inputs:
             self.values[name] = self._fresh(graph.types.get(name))
             self._sizes[self.values[name]] = Size.ORDINARY
-        for one in graph.order:
-            for name in one.inputs:
+        for node in graph.order:
+            for name in node.inputs:
                 if name and name not in self.values:
                     self.values[name] = self._weight(graph.weights[name])
-            self._insert(one, graph.types, self.values)
+            self._insert(node, graph.types, self.values)
         for name in graph.outputs:
             if name not in self.values:
                 self.values[name] = self._weight(graph.weights[name])
@@ -86,12 +86,12 @@ class Tensors:
         self._written = self.egraph.nodes
 
     def written(self) -> list[ENode]:
-        """Return the operators of the graph that it held at first, each once where they are equal now."""
-        now = {(one.operator, one.head, one.inputs): one for one in self.egraph.nodes}
+        """Return the operators of the original graph; operators that became equal count once."""
+        now = {(node.operator, node.head, node.inputs): node for node in self.egraph.nodes}
         canonical = self.egraph.canonical
         written = [
-            now[one.operator, one.head, tuple(canonical(value) for value in one.inputs)]
-            for one in self._written
+            now[node.operator, node.head, tuple(canonical(value) for value in node.inputs)]
+            for node in self._written
         ]
         return list(dict.fromkeys(written))
 
@@ -109,30 +109,30 @@ class Tensors:
             self.weights[value] = weight
         return self.egraph.canonical(self._numbers[weight.digest])
 
-    def _insert(self, one: Node, types: Mapping[str, TensorType], values: dict[str, int]) -> None:
-        """Add a node; its results get numbers in `values`, or become equal to those that they have."""
-        inputs = tuple(values[name] if name else ABSENT for name in one.inputs)
+    def _insert(self, node: Node, types: Mapping[str, TensorType], values: dict[str, int]) -> None:
+        """Add a node. Its results get numbers in `values`, or become equal to the numbers that they have."""
+        inputs = tuple(values[name] if name else ABSENT for name in node.inputs)
         while inputs and inputs[-1] == ABSENT:
             inputs = inputs[:-1]
-        if one.operator == "Identity":
-            self._name(values, one.outputs[0], inputs[0])
+        if node.operator == "Identity":
+            self._name(values, node.outputs[0], inputs[0])
             return
-        key = one.attributes, tuple(bool(name) for name in one.outputs)
+        key = node.attributes, tuple(bool(name) for name in node.outputs)
         if key not in self._heads:
             self._heads[key] = len(self._attributes)
             self._attributes.append(key)
         head = self._heads[key]
-        there = self.egraph.find(one.operator, head, inputs)
+        there = self.egraph.find(node.operator, head, inputs)
         if there is not None:
-            for name, value in zip(one.outputs, there.outputs, strict=True):
+            for name, value in zip(node.outputs, there.outputs, strict=True):
                 if name:
                     self._name(values, name, value)
             return
-        for name in one.results:
+        for name in node.results:
             if name not in values:
                 values[name] = self._fresh(types.get(name))
-        outputs = tuple(values[name] if name else ABSENT for name in one.outputs)
-        self.egraph.add(one.operator, head, inputs, outputs)
+        outputs = tuple(values[name] if name else ABSENT for name in node.outputs)
+        self.egraph.add(node.operator, head, inputs, outputs)
 
     def _name(self, values: dict[str, int], name: str, value: int) -> None:
         if name in values:
@@ -141,7 +141,7 @@ class Tensors:
             values[name] = value
 
     def rebuild(self) -> None:
-        """Merge what is equal, and what is known of it."""
+        """Merge equal values, and the knowledge about them."""
         self.egraph.rebuild()
         canonical = self.egraph.canonical
         self._types = {canonical(value): kind for value, kind in self._types.items()}
@@ -153,16 +153,16 @@ class Tensors:
         self._measure(self.egraph.nodes)
 
     def _measure(self, nodes: Iterable[ENode]) -> None:
-        """Find out how large the elements of values may be, by any operator that makes them."""
-        for one in nodes:
-            unknown = [x for x in one.outputs if x and self._sizes.get(x, Size.UNKNOWN) is not Size.ORDINARY]
+        """Determine the ranges of elements from any operator that makes a value."""
+        for node in nodes:
+            unknown = [x for x in node.outputs if x and self._sizes.get(x, Size.UNKNOWN) is not Size.ORDINARY]
             if unknown:
-                part = self.part([one], [])
+                part = self.part([node], [])
                 ordinary = {
                     name: Size.ORDINARY for name in part.inputs if part.sizes.get(name) is Size.ORDINARY
                 }
-                [node] = part.nodes.values()
-                found = dict(size_of_results(node, ordinary, part.weights, part.types))
+                [operator] = part.nodes.values()
+                found = dict(size_of_results(operator, ordinary, part.weights, part.types))
                 for value in unknown:
                     size = min(found[_name_of(value)], self._sizes.get(value, Size.UNKNOWN))
                     self._sizes[value] = size
@@ -172,36 +172,36 @@ class Tensors:
         return self.egraph.canonical(self.values[name])
 
     def type_of(self, value: int) -> TensorType | None:
-        """Return the type of a value; None where it is not known."""
+        """Return the type of a value; None if it is unknown."""
         return self._types.get(value)
 
-    def node(self, one: ENode) -> Node:
+    def node(self, node: ENode) -> Node:
         """Return an operator with names for its values."""
-        attributes, _ = self._attributes[one.head]
+        attributes, _ = self._attributes[node.head]
         return Node(
-            one.operator,
-            tuple(_name_of(value) for value in one.inputs),
-            tuple(_name_of(value) for value in one.outputs),
+            node.operator,
+            tuple(_name_of(value) for value in node.inputs),
+            tuple(_name_of(value) for value in node.outputs),
             attributes,
         )
 
     def part(self, nodes: Sequence[ENode], outputs: Sequence[int]) -> Part:
-        """Return some operators as a graph of their own.
+        """Return some operators as a graph.
 
         Args:
             nodes: The operators.
-            outputs: Values that the graph returns.
+            outputs: Outputs of the graph.
         """
-        plain = [self.node(one) for one in nodes]
-        made = {name: one.name for one in plain for name in one.results}
+        plain = [self.node(node) for node in nodes]
+        made = {name: node.name for node in plain for name in node.results}
         users: dict[str, tuple[str, ...]] = {}
-        for one in plain:
-            for name in dict.fromkeys(one.operands):
-                users[name] = (*users.get(name, ()), one.name)
-        values = {value for one in nodes for value in (*one.inputs, *one.outputs) if value}
+        for node in plain:
+            for name in dict.fromkeys(node.operands):
+                users[name] = (*users.get(name, ()), node.name)
+        values = {value for node in nodes for value in (*node.inputs, *node.outputs) if value}
         weights = {_name_of(value): self.weights[value] for value in values if value in self.weights}
         return Part(
-            {one.name: one for one in plain},
+            {node.name: node for node in plain},
             made,
             users,
             {_name_of(value): self._types[value] for value in values if value in self._types},
@@ -213,20 +213,20 @@ class Tensors:
         )
 
     def apply(self, rule: Rule, query: Query, found: Sequence[ENode]) -> None:
-        """Add what a rule makes of some operators, if it applies there: it is equal to what they make.
+        """Add the replacement of a match as an equality, if the rule applies.
 
         Args:
             rule: The rule.
-            query: One of its queries.
-            found: The operators that match it.
+            query: A query for the rule's pattern.
+            found: The operators that match the query.
         """
-        made = [value for one in found for value in one.outputs if value]
+        made = [value for node in found for value in node.outputs if value]
         if len(set(made)) < len(made) or _circular(found) or any(value in self.weights for value in made):
             return  # one operator twice, operators of equal values, or nothing to compute
         roots = [
             value
-            for atom, one in zip(query, found, strict=True)
-            for variable, value in zip(atom.outputs, one.outputs, strict=True)
+            for atom, node in zip(query, found, strict=True)
+            for variable, value in zip(atom.outputs, node.outputs, strict=True)
             if variable.partition(".")[0] in rule.roots
         ]
         part = self.part(found, roots)
@@ -240,21 +240,21 @@ class Tensors:
             values = {name: int(name[1:]) for name in part.types}
             for name, weight in rewrite.weights.items():
                 values[name] = self._weight(weight)
-            for one in rewrite.added:
-                self._insert(one, rewrite.types, values)
+            for node in rewrite.added:
+                self._insert(node, rewrite.types, values)
             for old, new in rewrite.replaced.items():
                 self.egraph.add_equal(values[old], values[new])
 
 
 def _circular(nodes: Sequence[ENode]) -> bool:
-    """Say whether operators need their own results, which in an e-graph equal values make possible."""
+    """Say whether operators need their results as operands, which is possible if values are equal."""
     left = list(nodes)
     while left:
-        made = {value for one in left for value in one.outputs if value}
-        free = [one for one in left if made.isdisjoint(one.inputs)]
+        made = {value for node in left for value in node.outputs if value}
+        free = [node for node in left if made.isdisjoint(node.inputs)]
         if not free:
             return True
-        left = [one for one in left if one not in free]
+        left = [node for node in left if node not in free]
     return False
 
 

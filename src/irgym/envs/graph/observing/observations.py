@@ -13,12 +13,13 @@ from irgym.core.graph_observation import GraphObservation, graph_space
 from irgym.core.observation import ObservationView, views_of
 from irgym.core.target import NUMBERS
 from irgym.core.target_observation import TARGET_VIEW
-from irgym.envs.graph.actions import RULES, SPACE
+from irgym.envs.graph.actions import SPACE
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.operators import OPERATORS
 from irgym.envs.graph.rewriting.traits import traits_of
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import Candidates, GraphState
 
 KINDS = ("input", "other", *sorted(OPERATORS))

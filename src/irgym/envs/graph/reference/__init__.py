@@ -1,1 +1,1 @@
-"""What operators mean: their values in numpy, in the precision of their inputs, and their types."""
+"""Reference semantics of operators: results in numpy, in the precision of the inputs, and their types."""

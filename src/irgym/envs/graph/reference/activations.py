@@ -1,4 +1,4 @@
-"""Activations, alone and as the last step of ONNX Runtime's fused operators."""
+"""Activations, as operators and inside ONNX Runtime's fused operators."""
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -93,7 +93,7 @@ _FUSED: Mapping[str, tuple[Callable[..., Any], int]] = {
     "Tanh": (np.tanh, 0),
     "ThresholdedRelu": (_thresholded_relu, 1),
 }
-"""Activations of fused operators, and their numbers of parameters."""
+"""Activations in fused operators, with their numbers of parameters."""
 
 OF_CONVOLUTIONS = frozenset({"Clip", "HardSigmoid", "HardSwish", "LeakyRelu", "Relu", "Sigmoid", "Tanh"})
 """Activations that ONNX Runtime fuses into convolutions."""
@@ -103,16 +103,16 @@ OF_PRODUCTS = frozenset(_FUSED) - {"Clip", "HardSwish"}
 
 
 def activated(x: Array, activation: str, parameters: Sequence[float], known: Collection[str]) -> Array:
-    """Return an activation of each element, or the array itself.
+    """Return the activation of each element, or the array itself if there is no activation.
 
     Args:
-        x: Any array of floating-point numbers.
-        activation: The name of ONNX's operator; empty for none.
-        parameters: Its attributes, in the order of its documentation; Clip's are the bounds.
-        known: Names that are known to the operator.
+        x: Array of floating-point numbers.
+        activation: Name of ONNX's operator; empty for none.
+        parameters: Its attributes, in the order of ONNX's documentation; for Clip, the bounds.
+        known: Names of the activations that the fused operator supports.
 
     Raises:
-        OperatorError: ONNX Runtime does not have the activation there, or not with these parameters.
+        OperatorError: ONNX Runtime does not support the activation there, or the parameters do not fit.
     """
     if not activation:
         return x
@@ -127,7 +127,7 @@ def activated(x: Array, activation: str, parameters: Sequence[float], known: Col
 
 
 def _each(function: Callable[..., Any], *parameters: str) -> Operator:
-    """Return the operator of a function whose parameters are attributes, with the function's defaults."""
+    """Return the element-wise operator of a function, whose `parameters` are attributes with its defaults."""
 
     def meaning(call: Call, x: Array) -> Array:
         given = {name: call.number(name) for name in parameters if name in call.attributes}

@@ -1,4 +1,4 @@
-"""Attention: ONNX's own, and ONNX Runtime's with one or three inputs."""
+"""Attention: ONNX's operator, and ONNX Runtime's operators with one or three inputs."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,22 +11,22 @@ from irgym.envs.graph.reference.reductions import softmax
 
 
 def _split_heads(x: Array, heads: int) -> Array:
-    """From (batch, length, heads * size) to (batch, heads, length, size)."""
+    """Reshape (batch, length, heads * size) to (batch, heads, length, size)."""
     return x.reshape(*x.shape[:2], heads, x.shape[2] // heads).swapaxes(1, 2)
 
 
 def _join_heads(x: Array) -> Array:
-    """From (batch, heads, length, size) to (batch, length, heads * size)."""
+    """Reshape (batch, heads, length, size) to (batch, length, heads * size)."""
     return x.swapaxes(1, 2).reshape(x.shape[0], x.shape[2], x.shape[1] * x.shape[3])
 
 
 def _causal(length: int, total: int, before: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return what to add to scores, shape (length, total), so that place i sees the places to i + before."""
+    """Return a mask to add to scores, shape (length, total), where row i sees columns up to i + before."""
     return _unseen(np.tri(length, total, before, dtype=bool), dtype)
 
 
 def _unseen(seen: Array, dtype: np.dtype[np.generic]) -> Array:
-    """Return what to add to scores where places that are not seen are false."""
+    """Return a mask to add to scores from a boolean one, which is false for hidden places."""
     added: Array = np.where(seen, 0, -np.inf)
     return added.astype(dtype)
 
@@ -37,10 +37,11 @@ _SPLIT = "packed or split inputs (query, key and value of other than 3 dimension
 
 
 def _masked(call: Call, mask: Array, batch: int, total: int, dtype: np.dtype[np.generic]) -> Array:
-    """Return what ONNX Runtime adds to scores for a mask, broadcastable to (batch, heads, length, total).
+    """Return the mask that ONNX Runtime adds to scores, broadcastable to (batch, heads, length, total).
 
-    The mask holds 1 for places that are seen, shape (batch, total) or (batch, length, total); or, for each
-    element of the batch, where they end, followed by where they begin if it has that too.
+    The operand `mask` holds 1 for visible places, shape (batch, total) or (batch, length, total). Or it holds
+    the end of the visible places for each element of the batch, and optionally, after all ends, the
+    beginnings.
     """
     places = np.arange(total)
     if mask.ndim == 2:
@@ -68,13 +69,13 @@ def _attend(
         key: Shape (batch, total, hidden).
         value: Shape (batch, total, value hidden).
         mask: See `_masked`.
-        added: What is added to the scores, broadcastable to (batch, heads, length, total).
+        added: Mask to add to the scores, broadcastable to (batch, heads, length, total).
 
     Returns:
         Shape (batch, length, value hidden).
     """
     heads = call.integer("num_heads")
-    q, k, v = (_split_heads(one, heads) for one in (query, key, value))
+    q, k, v = (_split_heads(array, heads) for array in (query, key, value))
     scale = call.number("scale", 0.0) or 1 / math.sqrt(q.shape[-1])
     scores = scale * (q @ k.swapaxes(-1, -2))
     if added is not None:
@@ -102,8 +103,8 @@ def _multi_head(
     if bias is not None:
         hidden = query.shape[-1]
         query, key, value = (
-            one + part
-            for one, part in zip((query, key, value), np.split(bias, [hidden, 2 * hidden]), strict=True)
+            projected + part
+            for projected, part in zip((query, key, value), np.split(bias, [hidden, 2 * hidden]), strict=True)
         )
     return _attend(call, query, key, value, mask, added)
 
@@ -112,7 +113,7 @@ def _multi_head_type(
     call: Call, query: TensorType, key: TensorType, value: TensorType, *others: TensorType | None
 ) -> TensorType:
     _refuse_past(call, others[3:])
-    if any(len(one.shape) != 3 for one in (query, key, value)):
+    if any(len(kind.shape) != 3 for kind in (query, key, value)):
         raise call.refusal(_SPLIT)
     return TensorType(query.dtype, (*query.shape[:2], value.shape[-1]))
 
@@ -148,7 +149,7 @@ def _hidden_sizes(call: Call, weights: Sequence[int]) -> tuple[int, ...]:
 
 
 def _refuse_past(call: Call, past: Sequence[object]) -> None:
-    if any(one is not None for one in past):
+    if any(state is not None for state in past):
         raise call.refusal("a past state")
 
 
@@ -167,12 +168,12 @@ def _attention(
     joined = query.ndim == 3
     if joined:
         query = _split_heads(query, call.integer("q_num_heads"))
-        key, value = (_split_heads(one, call.integer("kv_num_heads")) for one in (key, value))
+        key, value = (_split_heads(array, call.integer("kv_num_heads")) for array in (key, value))
     before = 0
     if past_key is not None and past_value is not None:
         before = past_key.shape[2]
         if call.integer("is_causal", 0) and query.shape[2] == 1 < key.shape[2]:
-            # ONNX Runtime 1.32 lets the query see all keys then.
+            # ONNX Runtime 1.32 lets the query see all keys in this case.
             raise call.refusal("is_causal, a past state, and one query for many keys")
         key, value = np.concatenate([past_key, key], 2), np.concatenate([past_value, value], 2)
     shared = query.shape[1] // key.shape[1]
@@ -213,7 +214,7 @@ def _attention_type(
         total += others[1].shape[2]
     shape = (batch, length, heads * sizes[1]) if len(query.shape) == 3 else (batch, heads, length, sizes[1])
     shapes = [shape, *((batch, kv_heads, total, size) for size in sizes), (batch, heads, length, total)]
-    return [TensorType(query.dtype, one) for one in shapes]
+    return [TensorType(query.dtype, shape) for shape in shapes]
 
 
 OPERATORS: Mapping[str, Operator] = {

@@ -1,4 +1,4 @@
-"""What all operators share: how they are called, and what says their meaning and their types."""
+"""Types shared by all operators: a call with its attributes, and an operator with results and types."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from irgym.envs.graph.ir.types import TensorType
 
 Array: TypeAlias = NDArray[Any]
 Meaning: TypeAlias = Callable[..., "Array | Sequence[Array]"]
-"""From a call and the inputs, each an argument of its own (None where left out), to the outputs."""
+"""A function from a call and the inputs, one argument each (None if missing), to the outputs."""
 TypeRule: TypeAlias = Callable[..., "TensorType | Sequence[TensorType]"]
-"""From a call and the inputs' types, in the same form, to the types of the outputs."""
+"""A function from a call and the types of the inputs, one argument each, to the types of the outputs."""
 
 
 class OperatorError(IrgymError):
-    """An operator is not known here, or has attributes or inputs that are not."""
+    """The reference does not support an operator, an attribute or an input."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,8 @@ class Operator:
     """An operator.
 
     Attributes:
-        meaning: Its values.
-        types: Their types.
+        meaning: Computes the outputs.
+        types: Computes the types of the outputs.
     """
 
     meaning: Meaning
@@ -36,14 +36,14 @@ class Operator:
 
 @dataclass(frozen=True)
 class Call:
-    """What an operator is called with, besides its inputs.
+    """A call of an operator, without its inputs.
 
     Attributes:
-        operator: Its name.
-        attributes: By name, with plain values; tensors are arrays.
-        outputs: Number of outputs wanted.
+        operator: Name of the operator.
+        attributes: Attributes by name, as plain values; tensors are arrays.
+        outputs: Number of requested outputs.
         block: Channels of a block, for the operators of `com.microsoft.nchwc`.
-        constants: For type rules: values of inputs that are known.
+        constants: For type rules, the known values of inputs.
     """
 
     operator: str
@@ -53,34 +53,34 @@ class Call:
     constants: Sequence[Array | None] = ()
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """Return an attribute.
+        """Return an integer attribute.
 
         Raises:
-            OperatorError: It is missing and has no default. So do the next ones.
+            OperatorError: The attribute is missing and has no default; so for the other kinds of attributes.
         """
         return int(self._get(name, default))
 
     def number(self, name: str, default: float | None = None) -> float:
-        """Return an attribute."""
+        """Return a floating-point attribute."""
         return float(self._get(name, default))
 
     def text(self, name: str, default: str | None = None) -> str:
-        """Return an attribute."""
+        """Return a string attribute."""
         return str(self._get(name, default))
 
     def integers(self, name: str, default: Sequence[int] | None = None) -> tuple[int, ...]:
-        """Return an attribute."""
+        """Return an attribute with a list of integers."""
         return tuple(int(value) for value in self._get(name, default))
 
     def numbers(self, name: str, default: Sequence[float] | None = None) -> tuple[float, ...]:
-        """Return an attribute."""
+        """Return an attribute with a list of floating-point numbers."""
         return tuple(float(value) for value in self._get(name, default))
 
     def known(self, index: int) -> Array:
         """Return the value of an input on which the types of the outputs depend.
 
         Raises:
-            OperatorError: It is not known.
+            OperatorError: The value is unknown.
         """
         value = self.constants[index] if index < len(self.constants) else None
         if value is None:
@@ -90,7 +90,7 @@ class Call:
         return value
 
     def refusal(self, what: str) -> OperatorError:
-        """Return the error that says what of a call is not known here."""
+        """Return the error for an unsupported part of a call."""
         return OperatorError(f"{self.operator} is not known here with {what}; leave such operators alone")
 
     def _get(self, name: str, default: Any) -> Any:
@@ -106,23 +106,23 @@ def same(call: Call, first: TensorType, *others: TensorType | None) -> TensorTyp
 
 
 def broadcast(call: Call, first: TensorType, *others: TensorType) -> TensorType:
-    """Return the type of all inputs broadcast together, with elements as in the first."""
+    """Return the type of all inputs broadcast together, with the element type of the first."""
     shapes = [first.shape, *(other.shape for other in others)]
     return TensorType(first.dtype, np.broadcast_shapes(*shapes))
 
 
 def by_view(meaning: Meaning) -> TypeRule:
-    """Return the type rule of an operator that only looks at its first input in another way.
+    """Return the type rule of an operator that returns views of its first input.
 
-    It calls the meaning with an array of the right shape without memory behind it, and with the known values
-    of the other inputs.
+    The rule evaluates the operator on an array of the right shape without memory, and on the known values of
+    the other inputs.
     """
 
     def rule(call: Call, first: TensorType, *others: TensorType | None) -> TensorType | list[TensorType]:
         view = np.broadcast_to(np.empty((), first.dtype), first.shape)
         known = [None if other is None else call.known(index) for index, other in enumerate(others, 1)]
         result = meaning(call, view, *known)
-        return type_of(result) if isinstance(result, np.ndarray) else [type_of(one) for one in result]
+        return type_of(result) if isinstance(result, np.ndarray) else [type_of(array) for array in result]
 
     return rule
 

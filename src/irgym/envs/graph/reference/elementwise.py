@@ -1,4 +1,4 @@
-"""Operators on each element alone: arithmetic, comparisons, logic. Inputs broadcast as in numpy."""
+"""Element-wise operators: arithmetic, comparisons and logic. Inputs broadcast as in numpy."""
 
 import math
 from collections.abc import Callable, Mapping

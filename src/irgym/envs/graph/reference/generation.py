@@ -1,4 +1,4 @@
-"""Operators that make arrays of shapes and constants, and change element types."""
+"""Operators that create arrays from shapes and constants, or change element types."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -22,7 +22,7 @@ _ELEMENTS: Mapping[int, str] = {
     12: "uint32",
     13: "uint64",
 }
-"""Names by ONNX's numbers of element types (`TensorProto.DataType`)."""
+"""Names of element types by ONNX's numbers (`TensorProto.DataType`)."""
 
 
 def _element(call: Call) -> str:
@@ -38,7 +38,7 @@ def _sizes(call: Call, shape: tuple[int, ...]) -> Array:
 
 
 def _filler(call: Call) -> Array:
-    """Return ConstantOfShape's value, of shape ()."""
+    """Return the value of ConstantOfShape, shape ()."""
     value: Array = call.attributes.get("value", np.zeros(1, np.float32))
     if type(value) is not np.ndarray:
         raise call.refusal("a value that is not an array")
@@ -46,7 +46,7 @@ def _filler(call: Call) -> Array:
 
 
 def _constant(call: Call) -> Array:
-    """Return a constant, of whichever attribute holds it."""
+    """Return a constant from the attribute that holds it."""
     kinds: Mapping[str, Any] = {
         "value": None,
         "value_float": np.float32,

@@ -1,7 +1,7 @@
 """ONNX Runtime's operators on blocks of channels (NCHWc, domain `com.microsoft.nchwc`).
 
-The shape of a blocked array is (batch, channels, height, width) as ever, its channels rounded up to whole
-blocks, but its elements lie in the order (batch, channels / block, height, width, block).
+A blocked array keeps the shape (batch, channels, height, width), with channels rounded up to whole blocks,
+but its elements are in the order (batch, channels / block, height, width, block).
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from irgym.envs.graph.reference.calls import Array, Call, Meaning, Operator, Ope
 
 
 def block_channels(x: Array, block: int) -> Array:
-    """Return an array in blocks; channels that fill up the last block are zeros.
+    """Return an array in blocks; padding channels in the last block are zeros.
 
     Args:
         x: Shape (batch, channels, height, width).
@@ -26,25 +26,25 @@ def block_channels(x: Array, block: int) -> Array:
 
 
 def unblock_channels(x: Array, block: int) -> Array:
-    """Undo `block_channels`; the channels that filled up the last block stay."""
+    """Undo `block_channels`, but keep the padding channels."""
     n, c, h, w = x.shape
     return x.reshape(n, c // block, h, w, block).transpose(0, 1, 4, 2, 3).reshape(n, c, h, w)
 
 
 def block_weights(weights: Array, block: int, *, inputs: bool) -> Array:
-    """Return a convolution's weights in the order that nchwc's Conv reads.
+    """Return the weights of a convolution in the order in which nchwc's Conv reads them.
 
     Args:
         weights: Shape (filters, channels / group, height, width).
         block: Channels of a block.
         inputs: Whether input channels are in blocks, too. The order of elements is then OIHWBiBo: (filters /
-            block, channels / block, height, width, channels of a block, filters of a block). Else it is
-            OIHWBo: (filters / block, channels, height, width, filters of a block), for inputs of fewer
-            channels than a block, which stay NCHW, and for depthwise convolutions.
+            block, channels / block, height, width, channels of a block, filters of a block). Otherwise it is
+            OIHWBo: (filters / block, channels, height, width, filters of a block), for inputs with fewer
+            channels than a block, which stay in NCHW, and for depthwise convolutions.
 
     Returns:
-        Shape (filters, channels / group, height, width), each of the first two rounded up to whole blocks
-        where it is in blocks. What is filled up is zero.
+        Shape (filters, channels / group, height, width); filters, and channels if they are in blocks, are
+        rounded up to whole blocks. The padding is zero.
     """
     weights = _filled_up(weights, 0, block)
     weights = _filled_up(weights, 1, block) if inputs else weights
@@ -55,7 +55,7 @@ def block_weights(weights: Array, block: int, *, inputs: bool) -> Array:
 
 
 def unblock_weights(weights: Array, block: int, *, inputs: bool) -> Array:
-    """Undo `block_weights`; what was filled up stays."""
+    """Undo `block_weights`, but keep the padding."""
     o, i, h, w = weights.shape
     inner = block if inputs else 1
     parts = weights.reshape(o // block, i // inner, h, w, inner, block)
@@ -63,7 +63,7 @@ def unblock_weights(weights: Array, block: int, *, inputs: bool) -> Array:
 
 
 def _filled_up(x: Array, axis: int, block: int) -> Array:
-    """Return an array with zeros behind, so that an axis has whole blocks."""
+    """Return an array padded with zeros at the end of an axis, to whole blocks."""
     missing = -x.shape[axis] % block
     return np.pad(x, [(0, missing if d == axis else 0) for d in range(x.ndim)]) if missing else x
 
@@ -122,12 +122,12 @@ def _upsample_type(call: Call, x: TensorType) -> TensorType:
 
 
 def _average_pool(call: Call, x: Array) -> Array:
-    # Unlike the plain AveragePool, it counts what windows reach beyond the padding (ceil_mode).
+    # Unlike the plain AveragePool, it counts elements of windows beyond the padding (ceil_mode).
     return pooling.average_pool(call, x, whole=True)
 
 
 def _pool(meaning: Meaning, types: TypeRule) -> Operator:
-    """Return a pool on blocks, from that on single channels."""
+    """Return the pool on blocks, given the pool on plain arrays."""
 
     def blocked(call: Call, x: Array) -> Array:
         result = meaning(call, unblock_channels(x, call.block))

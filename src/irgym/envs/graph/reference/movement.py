@@ -1,4 +1,4 @@
-"""Operators that move elements without computing: views, joins, cuts, padding."""
+"""Operators that only move elements: views, concatenations, slices, padding."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -59,9 +59,9 @@ def _slice(
 
 
 def _cut(call: Call, size: int, start: int, end: int, step: int) -> slice:
-    """Return a slice; places beyond the ends are moved to them."""
+    """Return a slice; bounds beyond the ends of the axis are clamped."""
     if step < 0 and end >= np.iinfo(np.int32).max:
-        # ONNX Runtime takes the greatest integer for the end in the direction of the step; ONNX does not.
+        # ONNX Runtime reads the greatest integer as the end in the direction of the step; ONNX does not.
         raise call.refusal("a negative step to the greatest integer")
     start, end = (place + size if place < 0 else place for place in (start, end))
     if step > 0:
@@ -90,11 +90,11 @@ def _concat(call: Call, *inputs: Array) -> Array:
 def _concat_type(call: Call, *inputs: TensorType) -> TensorType:
     shape = list(inputs[0].shape)
     axis = positive_axis(call.integer("axis"), len(shape))
-    shape[axis] = sum(one.shape[axis] for one in inputs)
-    for one in inputs:
-        if [*one.shape[:axis], *one.shape[axis + 1 :]] != [*shape[:axis], *shape[axis + 1 :]]:
+    shape[axis] = sum(kind.shape[axis] for kind in inputs)
+    for kind in inputs:
+        if [*kind.shape[:axis], *kind.shape[axis + 1 :]] != [*shape[:axis], *shape[axis + 1 :]]:
             raise OperatorError(
-                f"Concat cannot join shapes {inputs[0].shape} and {one.shape} along axis {axis}"
+                f"Concat cannot join shapes {inputs[0].shape} and {kind.shape} along axis {axis}"
             )
     return TensorType(inputs[0].dtype, tuple(shape))
 
@@ -109,7 +109,7 @@ def _tile_type(call: Call, x: TensorType, repeats: TensorType) -> TensorType:
 
 
 def _pads(rank: int, pads: Array, axes: Array | None) -> list[tuple[int, int]]:
-    """Return what is put in front and behind, for each axis; negative to cut off."""
+    """Return the padding before and after each axis; negative padding crops."""
     result = [(0, 0)] * rank
     chosen = list(range(rank)) if axes is None else [int(axis) for axis in axes]
     for index, axis in enumerate(chosen):

@@ -1,6 +1,6 @@
 """Normalisations.
 
-Statistics are computed in the inputs' precision, in float32 at least, whatever `stash_type` says.
+Statistics are computed in the precision of the inputs, but at least in float32; `stash_type` is ignored.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ def _wide(dtype: str | np.dtype[np.generic]) -> np.dtype[np.generic]:
 
 
 def _normalised(x: Array, axes: Sequence[int], epsilon: float, *, centred: bool = True) -> list[Array]:
-    """Return x normalised over axes, its mean and the inverse of its deviation, in the wide type."""
+    """Return x normalised over axes, its mean, and the inverse of its deviation, in the wide type."""
     wide, over = x.astype(_wide(x.dtype), copy=False), tuple(axes)
     mean = np.asarray(wide.mean(axis=over, keepdims=True))
     shifted: Array = wide - mean if centred else wide
@@ -123,7 +123,7 @@ def _by_channel(values: Array, rank: int) -> Array:
 def _batch(call: Call, x: Array, scale: Array, bias: Array, mean: Array, variance: Array) -> Array:
     if call.integer("training_mode", 0):
         raise call.refusal("training_mode")
-    scale, bias, mean, variance = (_by_channel(one, x.ndim) for one in (scale, bias, mean, variance))
+    scale, bias, mean, variance = (_by_channel(values, x.ndim) for values in (scale, bias, mean, variance))
     result = (x - mean) / np.sqrt(variance + call.number("epsilon", 1e-5)) * scale + bias
     return result.astype(x.dtype, copy=False)
 
@@ -137,8 +137,8 @@ def _group(call: Call, x: Array, scale: Array, bias: Array) -> Array:
     groups, channels = call.integer("num_groups"), x.shape[1]
     grouped = x.reshape(x.shape[0], groups, prod(x.shape[1:]) // groups)
     normalised = _normalised(grouped, (-1,), call.number("epsilon", 1e-5))[0].reshape(x.shape)
-    # Before operator set 21, a scale and a bias for each group.
-    scale, bias = (np.repeat(one, channels // one.size) for one in (scale, bias))
+    # Before operator set 21, there is a scale and a bias for each group.
+    scale, bias = (np.repeat(values, channels // values.size) for values in (scale, bias))
     return _scaled(x, normalised, _by_channel(scale, x.ndim), _by_channel(bias, x.ndim))
 
 

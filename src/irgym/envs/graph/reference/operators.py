@@ -1,4 +1,4 @@
-"""All operators, and what is asked of them."""
+"""All operators: their evaluation and their types."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar
@@ -40,9 +40,9 @@ OPERATORS: Mapping[str, Operator] = {
     **generation.OPERATORS,
     **layout.OPERATORS,
 }
-"""By ONNX's name, with the domain in front if it is not ONNX's own."""
+"""Operators by ONNX's name, with the domain in front if it is not ONNX's."""
 
-_One = TypeVar("_One")
+_Result = TypeVar("_Result")
 
 
 def evaluate(
@@ -53,23 +53,23 @@ def evaluate(
     *,
     block: int = 16,
 ) -> list[Array]:
-    """Return what an operator computes, as ONNX (operator sets 18 to 23) or ONNX Runtime documents it.
+    """Return the outputs of an operator, as ONNX (operator sets 18 to 23) or ONNX Runtime documents it.
 
-    Floating-point operators compute in the precision of their inputs, whatever `stash_type` and
-    `softmax_precision` say. What is undefined or out of range gives what numpy gives, without warnings.
+    Floating-point operators compute in the precision of their inputs; `stash_type` and `softmax_precision`
+    are ignored. Undefined or out-of-range results are those of numpy, without warnings.
 
     Args:
         operator: A key of `OPERATORS`.
-        inputs: None for an optional one that is left out.
-        attributes: Plain values: numbers, texts and tuples of them; arrays for tensors.
-        outputs: Number of outputs wanted.
+        inputs: Arrays; None for a missing optional input.
+        attributes: Plain values: numbers, strings and tuples of them; arrays for tensors.
+        outputs: Number of requested outputs.
         block: Channels of a block, for the operators of `com.microsoft.nchwc`: 16 with AVX-512, else 8.
 
     Returns:
         The first `outputs` outputs. They may share memory with the inputs.
 
     Raises:
-        OperatorError: The operator is not known here, or has attributes or outputs that are not.
+        OperatorError: The operator, an attribute or an output is not supported.
     """
     call = Call(operator, attributes, outputs, block)
     with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ def evaluate(
     # A ufunc returns a scalar where the shape is ().
     if isinstance(result, np.ndarray | np.generic):
         result = [result]
-    return [np.asarray(one) for one in _first(call, list(result))]
+    return [np.asarray(array) for array in _first(call, list(result))]
 
 
 def types_of(
@@ -89,19 +89,19 @@ def types_of(
     *,
     block: int = 16,
 ) -> list[TensorType]:
-    """Return the types of what an operator computes.
+    """Return the types of the outputs of an operator.
 
     Args:
         operator: A key of `OPERATORS`.
-        inputs: Types; None for an optional one that is left out.
+        inputs: Types; None for a missing optional input.
         attributes: As in `evaluate`.
-        constants: Values of the inputs that are known, such as Reshape's target; None for others.
-        outputs: Number of outputs wanted.
+        constants: Known values of inputs, such as the shape for Reshape; None for others.
+        outputs: Number of requested outputs.
         block: As in `evaluate`.
 
     Raises:
-        OperatorError: The operator is not known here, has attributes or outputs that are not, or its types
-            depend on an input whose value is not among the constants.
+        OperatorError: The operator, an attribute or an output is not supported, or the types depend on an
+            input whose value is not among the constants.
     """
     call = Call(operator, attributes, outputs, block, constants)
     result = _operator(operator).types(call, *inputs)
@@ -114,7 +114,7 @@ def _operator(name: str) -> Operator:
     return OPERATORS[name]
 
 
-def _first(call: Call, results: list[_One]) -> list[_One]:
+def _first(call: Call, results: list[_Result]) -> list[_Result]:
     if len(results) < call.outputs:
         raise call.refusal(f"{call.outputs} outputs")
     return results[: call.outputs]

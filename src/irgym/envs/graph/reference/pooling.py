@@ -11,7 +11,7 @@ from irgym.envs.graph.reference.windows import Windows, windows_of
 
 
 def _maximum_pool(call: Call, x: Array) -> list[Array]:
-    """Return the greatest element of each window and, if asked for, its place in the input, row by row."""
+    """Return the greatest element of each window and, if requested, its index in the input, row by row."""
     windows = _windows(call, x.shape)
     least = -np.inf if np.issubdtype(x.dtype, np.floating) else np.iinfo(x.dtype).min
     every = _flat(windows, windows.of(x, least))
@@ -24,7 +24,7 @@ def _maximum_pool(call: Call, x: Array) -> list[Array]:
     chosen = np.where(places < 0, False, every == every.max(axis=-1, keepdims=True)).argmax(axis=-1)[
         ..., None
     ]
-    return [np.take_along_axis(one, chosen, -1)[..., 0] for one in (every, places)]
+    return [np.take_along_axis(array, chosen, -1)[..., 0] for array in (every, places)]
 
 
 def average_pool(call: Call, x: Array, *, whole: bool = False) -> Array:
@@ -33,7 +33,7 @@ def average_pool(call: Call, x: Array, *, whole: bool = False) -> Array:
     Args:
         call: With `count_include_pad`: whether padding counts, as zeros.
         x: Shape (batch, channels, *spatial).
-        whole: Whether padding that counts includes what windows reach beyond it (`ceil_mode`).
+        whole: Whether to count elements of windows beyond the padding too (`ceil_mode`).
     """
     windows = _windows(call, x.shape)
     every = _flat(windows, windows.of(x, 0))

@@ -35,7 +35,7 @@ def _matmul_type(call: Call, a: TensorType, b: TensorType) -> TensorType:
 
 
 def _axes(call: Call, which: str, rank: int) -> tuple[int, ...]:
-    """Return the order of axes in which FusedMatMul reads its input A or B."""
+    """Return the order of axes in which FusedMatMul reads input A or B."""
     axes = list(range(rank))
     if call.integer(f"transBatch{which}", 0):
         axes = [*axes[1:-1], 0, axes[-1]]
@@ -53,14 +53,14 @@ def _fused_matmul(call: Call, a: Array, b: Array) -> Array:
 def _fused_matmul_type(call: Call, a: TensorType, b: TensorType) -> TensorType:
     _check_fused(call, b.shape)
     shapes = [
-        tuple(one.shape[axis] for axis in _axes(call, which, len(one.shape)))
-        for which, one in (("A", a), ("B", b))
+        tuple(kind.shape[axis] for axis in _axes(call, which, len(kind.shape)))
+        for which, kind in (("A", a), ("B", b))
     ]
     return TensorType(a.dtype, matmul_shape(*shapes))
 
 
 def _check_fused(call: Call, b: tuple[int, ...]) -> None:
-    # ONNX Runtime 1.32 does not transpose A then, though it uses the shape that A would have.
+    # ONNX Runtime 1.32 does not transpose A in this case, though it uses the transposed shape.
     if len(b) == 1 and call.integer("transA", 0):
         raise call.refusal("transA and a vector on the right")
 
@@ -94,12 +94,12 @@ def _einsum_type(call: Call, *inputs: TensorType) -> TensorType:
     left, _, right = call.text("equation").replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
     rest: tuple[int, ...] = ()
-    for term, one in zip(left.split(","), inputs, strict=True):
+    for term, kind in zip(left.split(","), inputs, strict=True):
         before, dots, after = term.partition("...")
-        inner = len(one.shape) - len(after)
+        inner = len(kind.shape) - len(after)
         if dots:
-            rest = np.broadcast_shapes(rest, one.shape[len(before) : inner])
-        pairs = [*zip(before, one.shape, strict=False), *zip(after, one.shape[inner:], strict=True)]
+            rest = np.broadcast_shapes(rest, kind.shape[len(before) : inner])
+        pairs = [*zip(before, kind.shape, strict=False), *zip(after, kind.shape[inner:], strict=True)]
         for letter, size in pairs:
             sizes[letter] = max(sizes.get(letter, 1), size) if size else 0
     if "->" not in call.text("equation"):

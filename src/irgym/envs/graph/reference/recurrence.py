@@ -9,14 +9,14 @@ from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.calls import Array, Call, Operator
 
 Step: TypeAlias = Callable[[Array, tuple[Array, ...]], tuple[Array, ...]]
-"""From the inputs of a step, shape (batch, inputs), and the states before it to the states after it."""
+"""A function from the inputs of a step, shape (batch, inputs), and the states before it to those after it."""
 
 DIRECTIONS: Mapping[str, tuple[bool, ...]] = {
     "forward": (False,),
     "reverse": (True,),
     "bidirectional": (False, True),
 }
-"""For each direction of a layer, whether it begins with the last step."""
+"""Whether each direction of a layer begins with the last step, by value of the attribute."""
 
 _LSTM = ("Sigmoid", "Tanh", "Tanh")
 _GRU = ("Sigmoid", "Tanh")
@@ -34,13 +34,13 @@ def _directions(call: Call) -> tuple[bool, ...]:
 
 
 def _refuse(call: Call, activations: tuple[str, ...], lengths: object, peepholes: object = None) -> None:
-    """Refuse what is not known here.
+    """Check that a call has only supported attributes and inputs.
 
     Raises:
-        OperatorError: The call has it.
+        OperatorError: An attribute or an input is not supported.
     """
     expected = activations * len(_directions(call))
-    given = tuple(str(one) for one in call.attributes.get("activations", expected))
+    given = tuple(str(name) for name in call.attributes.get("activations", expected))
     if given != expected:
         raise call.refusal(f"activations {', '.join(given)}")
     for name in ("activation_alpha", "activation_beta", "clip"):
@@ -57,8 +57,8 @@ def _refuse(call: Call, activations: tuple[str, ...], lengths: object, peepholes
 def _run(step: Step, x: Array, states: tuple[Array, ...], backwards: bool) -> tuple[Array, tuple[Array, ...]]:
     """Return the first state after each step, shape (steps, batch, hidden), and all states after the last."""
     outputs: list[Array] = []
-    for one in x[::-1] if backwards else x:
-        states = step(one, states)
+    for inputs in x[::-1] if backwards else x:
+        states = step(inputs, states)
         outputs.append(states[0])
     return np.stack(outputs[::-1] if backwards else outputs), states
 
@@ -75,17 +75,17 @@ def _layer(
     Args:
         call: With `direction`.
         x: Shape (steps, batch, inputs).
-        steps: What a step does, for each direction.
-        starts: The states before the first step, each of shape (directions, batch, hidden); None for zeros.
-        hidden: Length of states.
+        steps: Step function of each direction.
+        starts: Initial states, each of shape (directions, batch, hidden); None for zeros.
+        hidden: Size of the states.
 
     Returns:
         Shape (steps, directions, batch, hidden); then (directions, batch, hidden) for each state.
     """
     zeros = np.zeros((len(steps), x.shape[1], hidden), x.dtype)
-    given = [zeros if one is None else one for one in starts]
+    given = [zeros if start is None else start for start in starts]
     runs = [
-        _run(step, x, tuple(one[place] for one in given), backwards)
+        _run(step, x, tuple(start[place] for start in given), backwards)
         for place, (step, backwards) in enumerate(zip(steps, _directions(call), strict=True))
     ]
     last = [np.stack([states[place] for _, states in runs]) for place in range(len(starts))]
@@ -130,7 +130,7 @@ def _gru_step(w: Array, r: Array, b: Array | None, before: bool) -> Step:
         w: Weights of inputs, shape (3 hidden, inputs).
         r: Weights of the state, shape (3 hidden, hidden).
         b: Biases of both, shape (6 hidden,).
-        before: Whether the state is multiplied with its weights before the reset gate applies.
+        before: Whether the state is multiplied by its weights before the reset gate applies.
     """
     hidden = r.shape[-1]
     of_input, of_state = (np.zeros(3 * hidden, w.dtype),) * 2 if b is None else np.split(b, 2)

@@ -1,4 +1,4 @@
-"""Operators along axes: reductions, softmax, cumulative sums, places of extremes."""
+"""Operators along axes: reductions, softmax, cumulative sums, indices of extremes."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -44,7 +44,7 @@ def _log_sum_exp(x: Array, axes: _Axes) -> Array:
 def _reduction(
     function: Callable[[Array, _Axes], Any], each: Callable[[Array], Array] = lambda x: x
 ) -> Operator:
-    """Return a reduction; `each` is what it does where no axes are reduced."""
+    """Return a reduction; `each` is its effect on elements if no axes are reduced."""
 
     def meaning(call: Call, x: Array, axes: Array | None = None) -> Array:
         chosen = _axes(call, x.ndim, axes)
@@ -57,7 +57,7 @@ def _reduction(
 
 
 def _axes(call: Call, rank: int, axes: Array | None) -> _Axes | None:
-    """Return the axes to reduce; None where an empty list means none of them."""
+    """Return the axes to reduce; None for no axes, where an empty list means that."""
     if axes is not None and axes.size:
         return tuple(positive_axis(int(axis), rank) for axis in axes)
     return None if call.integer("noop_with_empty_axes", 0) else tuple(range(rank))

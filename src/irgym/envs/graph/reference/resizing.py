@@ -1,4 +1,4 @@
-"""Resizing, one axis after the other."""
+"""Resizing, axis by axis."""
 
 from collections.abc import Mapping, Sequence
 
@@ -48,7 +48,7 @@ def _target(
 
 
 def _places(call: Call, size: int, result: int, factor: float) -> Array:
-    """Return where in the input each element of the output lies."""
+    """Return the coordinate in the input for each element of the output."""
     places = np.arange(result, dtype=np.float64)
     mode = call.text("coordinate_transformation_mode", "half_pixel")
     if mode == "half_pixel" or (mode == "pytorch_half_pixel" and result > 1):

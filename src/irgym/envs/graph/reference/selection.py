@@ -1,4 +1,4 @@
-"""Operators that pick elements, or put some into others."""
+"""Operators that select elements, or scatter them into others."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -32,11 +32,11 @@ def _gather_nd(call: Call, x: Array, indices: Array) -> Array:
     batch = call.integer("batch_dims", 0)
     # Indices of the batch axes, each shaped to broadcast with those of the others.
     rank = indices.ndim - 1
-    own: list[Array] = []
+    batch_indices: list[Array] = []
     for axis in range(batch):
         places = np.arange(x.shape[axis], dtype=np.int64)
-        own.append(places.reshape(*(1,) * axis, -1, *(1,) * (rank - axis - 1)))
-    return x[(*own, *np.moveaxis(indices, -1, 0))]
+        batch_indices.append(places.reshape(*(1,) * axis, -1, *(1,) * (rank - axis - 1)))
+    return x[(*batch_indices, *np.moveaxis(indices, -1, 0))]
 
 
 def _gather_nd_type(call: Call, x: TensorType, indices: TensorType) -> TensorType:

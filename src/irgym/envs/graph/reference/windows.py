@@ -1,4 +1,4 @@
-"""Windows that convolutions and pools move over their input."""
+"""Windows of convolutions and pools."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from irgym.envs.graph.reference.calls import Array, Call, OperatorError
 
 @dataclass(frozen=True)
 class Windows:
-    """Where the windows lie, for each spatial axis.
+    """Positions of windows along each spatial axis.
 
     Attributes:
         kernel: Elements of a window.
@@ -34,7 +34,7 @@ class Windows:
 
         Args:
             x: Shape (batch, channels, *spatial).
-            fill: Value of the padding, and of what windows reach beyond it.
+            fill: Value of the padding, and of elements beyond it.
 
         Returns:
             Shape (batch, channels, *sizes, *kernel). It shares the memory of one padded array.
@@ -47,7 +47,7 @@ class Windows:
         return every[(slice(None), slice(None), *places, *(slice(None, None, d) for d in self.dilations))]
 
     def _reach(self, spatial: Sequence[int]) -> list[tuple[int, int]]:
-        """Return the padding, and behind it, what rounding up the number of windows needs."""
+        """Return the padding, including elements beyond it if the number of windows is rounded up."""
         pads: list[tuple[int, int]] = []
         for axis, size in enumerate(spatial):
             end = (self.sizes[axis] - 1) * self.strides[axis] + _span(self.kernel[axis], self.dilations[axis])
@@ -77,7 +77,7 @@ def windows_of(call: Call, spatial: Sequence[int], kernel: Sequence[int], *, poo
         if auto in ("SAME_UPPER", "SAME_LOWER"):
             sizes[axis] = ceil(size / stride)
             total = (sizes[axis] - 1) * stride + span - size
-            # ONNX Runtime refuses such convolutions; of such pools it shifts the windows.
+            # ONNX Runtime refuses such convolutions, and shifts the windows of such pools.
             if dilations[axis] != 1:
                 raise call.refusal(f"auto_pad={auto!r} and dilations")
             if pool and total < 0:

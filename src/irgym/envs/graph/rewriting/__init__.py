@@ -1,1 +1,1 @@
-"""The engine of rewrite rules: their language, matching, application and verification."""
+"""The engine of rewrite rules: language, matching, sites, replacements and verification."""

@@ -1,16 +1,16 @@
-"""Which constants rules may merge and move: those whose products stay ordinary numbers.
+"""Conditions on the constants that rules merge and move: their products must stay ordinary numbers.
 
-For real numbers `(x * b) * c` is `x * (b * c)`. For numbers of a computer it is not where `b * c` is
-infinite, zero or subnormal, nor where `x * b` is and `b * c` is not. All rules go through these conditions,
-whatever their own are:
+For real numbers, `(x * b) * c` equals `x * (b * c)`. In floating point this fails where `b * c` is infinite,
+zero or subnormal, or where `x * b` is and `b * c` is not. All rules are subject to these conditions, in
+addition to those that they state:
 
-- A constant that a rule computes of others, as a weight, as an attribute or by a node of constants, is an
-  ordinary number of its type wherever its parts are. In sums, large parts do not cancel: they may be there
-  to round what is added to them.
-- Where a rule moves, merges or parts products (`reassociates`), the factors that are constants are moderate:
-  no element but zeros has a magnitude beyond `Format.moderate`, which is half of the exponents (2^63 of
-  float32, 2^7 of float16), or below its reciprocal. So what a factor makes of a number in that range is
-  finite and normal, before the rule and after it.
+- A constant computed from other constants, as a weight, as an attribute or by a node, is an ordinary number
+  of its type (finite and normal) wherever its operands are. In sums, large terms must not cancel: they may be
+  there to round what is added to them.
+- Where a rule moves, merges or splits products (`reassociates`), constant factors are moderate: apart from
+  zeros, no element has a magnitude above `Format.moderate`, which is half of the exponent range (2^63 in
+  float32, 2^7 in float16), or below its reciprocal. A factor times a number in that range is then finite and
+  normal, both before and after the rule.
 """
 
 import ast
@@ -24,7 +24,7 @@ from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.weights import Computed, Weight, computed
 
 NODES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "MatMul": "matmul"}
-"""Operators that make a constant of constants, and the functions of weights that do the same."""
+"""Operators that may compute a constant from constants, and the equivalent functions of weights."""
 
 SCALES = frozenset({"Mul", "Div", "BatchNormalization"})
 """Operators whose constant operands are factors."""
@@ -52,10 +52,10 @@ PRODUCTS = frozenset(
         "winograd_weights",
     }
 )
-"""What multiplies, as rules call it."""
+"""Operators and functions that multiply, by the names that rules use."""
 
 FACTORS = frozenset({"alpha", "beta", "scale"})
-"""Attributes that are factors, of the operators that multiply."""
+"""Attributes of multiplying operators that are factors."""
 
 _WITHOUT_DOMAIN = {
     f"com.microsoft.{name}": name for name in ("FusedMatMul", "FusedGemm", "MultiHeadAttention")
@@ -63,7 +63,7 @@ _WITHOUT_DOMAIN = {
 
 
 class UnsoundError(Exception):
-    """A constant that a rule would make is infinite, zero or subnormal, and its parts are not."""
+    """A new constant would be infinite, zero or subnormal, though its operands are not."""
 
 
 class Constant(Protocol):
@@ -71,16 +71,16 @@ class Constant(Protocol):
 
     @property
     def weight(self) -> Weight | None:
-        """The constant."""
+        """The constant; None for an operand that depends on inputs."""
         ...
 
 
 def reassociates(before: str, after: str) -> bool:
-    """Say whether a rule moves, merges or parts products: it has more than two, before and after together.
+    """Say whether a rule moves, merges or splits products: pattern and replacement have more than two.
 
     Args:
-        before: Its pattern.
-        after: What it makes.
+        before: The pattern.
+        after: The replacement.
     """
     called = [*_called(before), *_called(after)]
     return (
@@ -89,38 +89,38 @@ def reassociates(before: str, after: str) -> bool:
 
 
 def computes(before: str, after: str) -> bool:
-    """Say whether a rule may make constants that are new numbers: as weights, attributes or nodes."""
+    """Say whether a rule may compute new constants, as weights, attributes or nodes."""
     if reassociates(before, after) or any(name in ARITHMETIC for name in _names(after)):
         return True
     return sum(name in NODES or name == "Same" for name in _called(after)) > 1
 
 
 def _called(text: str) -> list[str]:
-    """Return the names that are called in a text."""
-    calls = (one.func for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Call))
-    return [one.id for one in calls if isinstance(one, ast.Name)]
+    """Return the names of the functions that code calls."""
+    calls = (call.func for call in ast.walk(ast.parse(text)) if isinstance(call, ast.Call))
+    return [name.id for name in calls if isinstance(name, ast.Name)]
 
 
 def _names(text: str) -> set[str]:
-    return {one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}
+    return {name.id for name in ast.walk(ast.parse(text)) if isinstance(name, ast.Name)}
 
 
 def moderate(graph: Graph, nodes: Iterable[Node]) -> bool:
-    """Say whether the constant factors of some nodes are moderate; see the module."""
-    return all(_moderate(graph, one) for one in nodes)
+    """Say whether the constant factors of nodes are moderate; see the module."""
+    return all(_moderate(graph, node) for node in nodes)
 
 
-def _moderate(graph: Graph, one: Node) -> bool:
-    operator = _WITHOUT_DOMAIN.get(one.operator, one.operator)
+def _moderate(graph: Graph, node: Node) -> bool:
+    operator = _WITHOUT_DOMAIN.get(node.operator, node.operator)
     if operator not in PRODUCTS:
         return True
-    kind = format_of(graph.types[one.results[0]].dtype) if one.results[0] in graph.types else None
+    kind = format_of(graph.types[node.results[0]].dtype) if node.results[0] in graph.types else None
     if kind is None:
         return True
-    numbers = [value for name, value in one.attributes if name in FACTORS and isinstance(value, float)]
+    numbers = [value for name, value in node.attributes if name in FACTORS and isinstance(value, float)]
     if any(value and not 1 / kind.moderate <= abs(value) <= kind.moderate for value in numbers):
         return False
-    weights = [graph.weights[name] for name in one.operands if name in graph.weights]
+    weights = [graph.weights[name] for name in node.operands if name in graph.weights]
     return all(_factor(weight, kind, operator) for weight in weights)
 
 
@@ -134,10 +134,10 @@ def _factor(weight: Weight, kind: Format, operator: str) -> bool:
 
 
 def checked_constant(weight: Weight) -> Weight:
-    """Return a constant that is computed.
+    """Return a computed constant unchanged.
 
     Raises:
-        UnsoundError: It is no ordinary number where its parts are.
+        UnsoundError: The constant is no ordinary number, though its operands are.
     """
     if isinstance(weight, Computed) and not weight.sound:
         raise UnsoundError(f"{weight.function} leaves the range of {weight.type.dtype}")
@@ -147,12 +147,12 @@ def checked_constant(weight: Weight) -> Weight:
 def check_constants(
     operator: str, operands: Sequence[Constant | None], attributes: Mapping[str, Attribute]
 ) -> None:
-    """Check the constants that a node makes, where all its operands are constants, and its attributes.
+    """Check the attributes of a node and, if all its operands are constants, its result.
 
     Raises:
-        UnsoundError: One is no ordinary number where its parts are.
+        UnsoundError: A new constant is no ordinary number, though its operands are.
     """
-    weights = [one.weight for one in operands if one is not None and one.weight is not None]
+    weights = [operand.weight for operand in operands if operand is not None and operand.weight is not None]
     if operator in NODES and len(weights) == len(operands) == 2:
         checked_constant(computed(NODES[operator], *weights))
     for name, value in attributes.items():

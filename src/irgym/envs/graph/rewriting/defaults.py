@@ -1,4 +1,4 @@
-"""Attributes that operators have where they are left out, as far as rules ask for them."""
+"""Default values of optional attributes, for the attributes that rules name."""
 
 from collections.abc import Mapping
 
@@ -38,9 +38,9 @@ DEFAULTS: Mapping[str, Mapping[str, Attribute]] = {
     "com.microsoft.SkipLayerNormalization": {"epsilon": 1e-12},
     "com.microsoft.SkipSimplifiedLayerNormalization": {"epsilon": 1e-12},
 }
-"""By operator and attribute; what is not here has no default."""
+"""Defaults by operator and attribute; all other attributes have none."""
 
 
 def default_of(operator: str, attribute: str) -> Attribute | None:
-    """Return an attribute's default; None where there is none."""
+    """Return the default of an attribute; None if it has none."""
     return DEFAULTS.get(operator, {}).get(attribute)

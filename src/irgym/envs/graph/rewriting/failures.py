@@ -1,4 +1,4 @@
-"""Rules that fail where they say that they apply: counted, and left out there."""
+"""Failures of rules at sites where they claim to apply: counted, and the site skipped."""
 
 import logging
 from collections import Counter
@@ -7,28 +7,28 @@ _LOG = logging.getLogger(__name__)
 
 
 class Failures:
-    """How often each rule failed, which no rule should.
+    """Counts of failures, which correct rules never have.
 
     Attributes:
-        counts: By the name of the rule.
+        counts: Failures by name of the rule.
     """
 
     def __init__(self) -> None:
-        """Begin with none."""
+        """Start with no failures."""
         self.counts: Counter[str] = Counter()
 
     @property
     def total(self) -> int:
-        """How many failures there were."""
+        """Number of failures of all rules."""
         return self.counts.total()
 
     def note(self, rule: str, place: str, error: Exception) -> None:
-        """Count a failure, and tell the user of the rule's first one.
+        """Count a failure, and warn the user about the first of each rule.
 
         Args:
-            rule: The name of the rule.
-            place: The site, or the node at which its pattern begins.
-            error: What it raised.
+            rule: Name of the rule.
+            place: Name of the site, or of the node where its pattern begins.
+            error: The exception.
         """
         self.counts[rule] += 1
         if self.counts[rule] == 1:

@@ -1,19 +1,18 @@
-"""The language of rules: what operators to look for, when, and what to put in their place.
+"""The language of patterns: the operators that a rule looks for.
 
-What to look for is written as Python that is parsed, never run:
+A pattern is written as Python, which is parsed and never run:
 
-- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv, which is called c. `[b]` is an operand that may be
-  left out; `*xs` are any number of operands, as many as the others leave.
-- `group=1` demands an attribute's value, or its default where it is left out; `axis=k` gives it a name.
-- `a, b = Split(x, sizes)` makes two values, `*parts = Split(x, sizes)` any number, `*before, a, *after` one
-  and any number before and after it; `_` is an output that is left out.
-- `*ys = [Add(x, b) for x, b in zip(xs, bs)]` are as many nodes as `*xs` (or `*ys`) are values: each uses one
-  of them. All have the same operator and attributes. What the comprehension does not name stands for the same
-  in each.
-- `CLASSES` are operators that a rule treats alike: `Unary(x)` is a Relu, or an Exp, and so on. `Anything` is
-  all.
+- `y = Relu(c := Conv(x, w, [b]))` is a Relu of a Conv named c. `[b]` is an optional operand; `*xs` is any
+  number of operands, those that the other terms leave over.
+- `group=1` requires the value of an attribute, given or by default; `axis=k` names the value.
+- `a, b = Split(x, sizes)` has two results, `*parts = Split(x, sizes)` any number, and `*before, a, *after`
+  one named result with any number before and after it; `_` is an unused result.
+- `*ys = [Add(x, b) for x, b in zip(xs, bs)]` is a node for each value of `*xs` (or `*ys`). All nodes have the
+  same operator and attributes; names that the comprehension does not bind mean the same value in each.
+- A class in `CLASSES` matches any of its operators: `Unary(x)` is a Relu, an Exp, and so on. `Anything`
+  matches every operator.
 - `1.0` as an operand is a weight of one element with that value.
-- `DOMAINS` says what operators of other domains than ONNX's own belong to.
+- Operators in `DOMAINS` belong to a domain other than ONNX's.
 """
 
 import ast
@@ -27,7 +26,7 @@ MICROSOFT = "com.microsoft"
 NCHWC = "com.microsoft.nchwc"
 
 ABSENT = "_"
-"""The name of outputs that are left out."""
+"""Name of unused outputs."""
 
 DOMAINS: Mapping[str, str] = {
     "Attention": MICROSOFT,
@@ -50,19 +49,19 @@ DOMAINS: Mapping[str, str] = {
     "ReorderInput": NCHWC,
     "ReorderOutput": NCHWC,
 }
-"""Domains of operators that are not ONNX's own."""
+"""Domains of operators outside ONNX's domain, by the names that patterns use."""
 
 SINGLE = frozenset({"GRU", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LSTM"})
-"""ONNX's own operators that ONNX Runtime has for one floating-point type, like those of its own domains."""
+"""ONNX operators that ONNX Runtime, as for its contrib operators, has for one floating-point type only."""
 
 PREFIXES = ("Blocked", "Microsoft", "Standard")
-"""What is no part of an operator's name, but tells it from another: nchwc's, Microsoft's or ONNX's own."""
+"""Prefixes in patterns that are not part of the operator's name, but tell operators of two domains apart."""
 
 COMMUTATIVE = frozenset({"Add", "Mul", "And", "Or", "Max", "Min", "Equal", "Associative"})
-"""Operators whose two operands may be exchanged."""
+"""Operators whose two operands may be swapped."""
 
 ANY = "Anything"
-"""What stands for any operator."""
+"""Name that matches any operator."""
 
 _UNARY = (
     "Abs Cast Ceil Clip Cos Elu Erf Exp Floor Gelu HardSigmoid HardSwish IsNaN LeakyRelu Log Mish Neg Not "
@@ -79,25 +78,25 @@ CLASSES: Mapping[str, frozenset[str]] = {
     "Additive": frozenset({"Add", "Sub"}),
     "Associative": frozenset({"Add", "Mul", "Max", "Min", "And", "Or"}),
     "Binary": frozenset(_BINARY.split()),
-    # Those that may do nothing but hand on their first operand.
+    # Operators that may only pass their first operand on.
     "Idle": frozenset(_IDLE.split()),
     "Normalised": frozenset({"Softmax", "LogSoftmax"}),
     "Reduce": frozenset(f"Reduce{kind}" for kind in _REDUCE.split()),
-    # Each element alone, whatever its place. Operands beside the first are single numbers.
+    # Element-wise operators. Operands after the first are single numbers.
     "Unary": frozenset({*_UNARY.split(), f"{MICROSOFT}.Gelu", f"{MICROSOFT}.QuickGelu"}),
     "View": frozenset({"Squeeze", "Unsqueeze", "Flatten"}),
 }
-"""Operators that patterns name together, by the name of the class."""
+"""Classes of operators that rules treat alike, by name."""
 
 
 @dataclass(frozen=True)
 class Any_:
-    """Any value.
+    """A term that matches any value.
 
     Attributes:
-        name: What it is called.
-        optional: Whether it may be left out.
-        rest: Whether it is several, as many as the others leave.
+        name: Name in the rule.
+        optional: Whether the operand may be missing.
+        rest: Whether the term matches all values that the other terms leave over.
     """
 
     name: str
@@ -107,10 +106,10 @@ class Any_:
 
 @dataclass(frozen=True)
 class Number:
-    """A weight of one element.
+    """A term that matches a weight of one element.
 
     Attributes:
-        value: Its value; whole where it stands for an index.
+        value: Value of the element; an int where it is an index.
     """
 
     value: int | float
@@ -118,13 +117,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Operator:
-    """A node.
+    """A term that matches a node.
 
     Attributes:
-        operator: Its operator, with its domain.
-        operands: What its operands are.
-        attributes: Pairs of name and value, or the name that a value is given.
-        name: What the node is called; empty for nothing.
+        operator: Operator with its domain, a class of operators, or `ANY`.
+        operands: Terms for the operands.
+        attributes: Pairs of an attribute's name and its value, or the name that the rule gives to the value.
+        name: Name of the node in the rule; empty if it has none.
     """
 
     operator: str
@@ -134,25 +133,25 @@ class Operator:
 
     @cached_property
     def commutative(self) -> bool:
-        """Whether its operands may be exchanged."""
+        """Whether the two operands may be swapped."""
         return self.operator in COMMUTATIVE and len(self.operands) == 2
 
     @cached_property
     def operators(self) -> frozenset[str] | None:
-        """The operators that it describes; None for any."""
+        """The operators that match; None for any."""
         known = CLASSES.get(self.operator, frozenset({self.operator}))
         return None if self.operator == ANY else known
 
     @cached_property
     def parts(self) -> tuple[tuple[int, "Operator"], ...]:
-        """The operands that are nodes, as far as their places are fixed, with these."""
+        """Pairs of place and term of the operands that are nodes, as far as their places are fixed."""
         fixed = list(takewhile(lambda term: not (isinstance(term, Any_) and term.rest), self.operands))
         return tuple((place, term) for place, term in enumerate(fixed) if isinstance(term, Operator))
 
 
 @dataclass(frozen=True)
 class Named:
-    """A name for the value of an attribute."""
+    """A name that a rule gives to the value of an attribute."""
 
     name: str
 
@@ -163,15 +162,14 @@ Term: TypeAlias = Any_ | Number | Operator
 
 @dataclass(frozen=True)
 class Statement:
-    """A node that others may use, and the names of its outputs.
+    """A node, or a list of similar nodes, with names for the outputs.
 
     Attributes:
-        outputs: Names, in order.
-        node: The node.
-        several: Those names that stand for several outputs each.
-        each: For as many nodes as there are values: pairs of a name in the pattern of one node, and the name
-        of
-            the values. The nodes' outputs together have the one name of `outputs`.
+        outputs: Names of the outputs, in order.
+        node: Term for the node.
+        several: Names in `outputs` that stand for several outputs each.
+        each: For a list of nodes, pairs of the name in the term and the name of the list of values. The one
+            name in `outputs` then stands for the outputs of all nodes.
     """
 
     outputs: tuple[str, ...]
@@ -186,13 +184,13 @@ class Statement:
 
     @cached_property
     def operands(self) -> frozenset[str]:
-        """The names of the values that the node, or the nodes, use."""
+        """Names of the values that the nodes use."""
         items = dict(self.each)
         return frozenset(items.get(name, name) for name in names_in(self.node))
 
 
 def names_in(pattern: Operator) -> Iterator[str]:
-    """Return the names of the values that a pattern's nodes use."""
+    """Return the names of the values that the nodes of a pattern use."""
     for term in pattern.operands:
         if isinstance(term, Any_):
             yield term.name
@@ -201,7 +199,7 @@ def names_in(pattern: Operator) -> Iterator[str]:
 
 
 def operator_named(name: str) -> str:
-    """Return an operator with its domain."""
+    """Return the operator with its domain, given its name in a rule."""
     domain = DOMAINS.get(name)
     bare = next((name.removeprefix(prefix) for prefix in PREFIXES if name.startswith(prefix)), name)
     return f"{domain}.{bare}" if domain else bare
@@ -211,7 +209,7 @@ def parse_pattern(text: str) -> tuple[Statement, ...]:
     """Return the statements of a pattern.
 
     Raises:
-        ValueError: It is none.
+        ValueError: The text is no pattern.
     """
     return tuple(_statement(line) for line in ast.parse(text).body)
 

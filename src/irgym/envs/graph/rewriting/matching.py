@@ -1,4 +1,4 @@
-"""Where a pattern occurs in a graph."""
+"""Matching: the occurrences of a pattern in a graph."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,15 +21,15 @@ from irgym.envs.graph.rewriting.language import (
 Bound: TypeAlias = str | tuple[str, ...]
 
 
-@dataclass(slots=True)  # nothing changes one, but frozen ones take twice as long to make
+@dataclass(slots=True)  # never changed, but not frozen: that would take twice as long to create
 class Match:
     """An occurrence of a pattern.
 
     Attributes:
-        values: What each name stands for: a value, empty where it is left out; or several.
-        attributes: What the names of attributes' values stand for.
-        nodes: The nodes, by the names that they are called by.
-        found: The names of all nodes that the pattern describes.
+        values: Values of the graph by name in the rule: one (empty for a missing operand) or several.
+        attributes: Attribute values by name in the rule.
+        nodes: Named nodes by name in the rule.
+        found: Names of all matched nodes in the graph.
     """
 
     values: Mapping[str, Bound] = field(default_factory=dict[str, Bound])
@@ -38,54 +38,54 @@ class Match:
     found: frozenset[str] = frozenset()
 
     def bind(self, name: str, value: Bound) -> "Match | None":
-        """Return this match with a name for a value; None where it stands for another."""
+        """Return the match with a name bound to a value; None if it is bound to another value."""
         known = self.values.get(name)
         if known is not None:
             return self if known == value else None
         return Match({**self.values, name: value}, self.attributes, self.nodes, self.found)
 
     def note(self, name: str, value: Attribute) -> "Match | None":
-        """Return this match with a name for an attribute's value; None where it stands for another."""
+        """Return the match with a name bound to an attribute value; None if it is bound to another."""
         known = self.attributes.get(name)
         if known is not None:
             return self if known == value else None
         return Match(self.values, {**self.attributes, name: value}, self.nodes, self.found)
 
     def without(self, names: Iterable[str]) -> "Match":
-        """Return this match without what some names stand for."""
+        """Return the match without the bindings of some names."""
         left = {name: value for name, value in self.values.items() if name not in names}
         return Match(left, self.attributes, self.nodes, self.found)
 
-    def meet(self, one: Node, called: str) -> "Match | None":
-        """Return this match with one more node; None where it is part of it already."""
-        if one.name in self.found:
+    def meet(self, node: Node, called: str) -> "Match | None":
+        """Return the match with another node; None if the node is already part of it."""
+        if node.name in self.found:
             return None
-        nodes = {**self.nodes, called: one} if called else self.nodes
-        return Match(self.values, self.attributes, nodes, self.found | {one.name})
+        nodes = {**self.nodes, called: node} if called else self.nodes
+        return Match(self.values, self.attributes, nodes, self.found | {node.name})
 
 
 EMPTY = Match()
 
 
 def matches(graph: Graph, pattern: Sequence[Statement], anchor: Node) -> Iterator[Match]:
-    """Return the occurrences of a pattern whose first statement describes a node.
+    """Return the occurrences of a pattern at a node.
 
     Args:
-        graph: Where to look.
-        pattern: Each statement but the first uses or makes a value that those before it name.
-        anchor: The node.
+        graph: The graph.
+        pattern: Statements; each after the first shares a value with the statements before it.
+        anchor: The node that the first statement matches.
     """
     for match in _statement(graph, pattern[0], anchor, EMPTY):
         yield from _others(graph, pattern[1:], match)
 
 
-def may_be(graph: Graph, pattern: Operator, one: Node) -> bool:
-    """Say quickly whether operators allow that a node and those that make its operands are a pattern's."""
-    if pattern.operators is not None and one.operator not in pattern.operators:
+def may_be(graph: Graph, pattern: Operator, node: Node) -> bool:
+    """Say whether the operators of a node and its producers permit a match: a quick, necessary condition."""
+    if pattern.operators is not None and node.operator not in pattern.operators:
         return False
     if not pattern.parts:
         return True
-    orders = (one.inputs, one.inputs[::-1]) if pattern.commutative else (one.inputs,)
+    orders = (node.inputs, node.inputs[::-1]) if pattern.commutative else (node.inputs,)
     return any(
         all(
             place < len(inputs)
@@ -106,13 +106,13 @@ def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterato
         if found is not None:
             yield from _others(graph, pattern[1:], found)
         return
-    for one in _candidates(graph, pattern[0], match):
-        for longer in _statement(graph, pattern[0], one, match):
+    for node in _candidates(graph, pattern[0], match):
+        for longer in _statement(graph, pattern[0], node, match):
             yield from _others(graph, pattern[1:], longer)
 
 
 def _candidates(graph: Graph, statement: Statement, match: Match) -> Iterator[Node]:
-    """Return the nodes that a statement may describe: they make or use a value that is known."""
+    """Return candidate nodes for a statement: producers or users of a known value."""
     for output in statement.outputs:
         for value in _known(match, output)[:1]:
             maker = graph.producer(value)
@@ -134,7 +134,7 @@ def _known(match: Match, name: str) -> tuple[str, ...]:
 
 
 def _each(graph: Graph, statement: Statement, match: Match) -> Match | None:
-    """Return the match with the nodes of a statement that has one for each of several values."""
+    """Return the match extended by a statement with a node for each of several values."""
     [output] = statement.outputs
     items = dict(statement.each)
     by_output = output in match.values
@@ -151,13 +151,13 @@ def _each(graph: Graph, statement: Statement, match: Match) -> Match | None:
             nodes = [graph.nodes[name] for name in graph.users.get(value, ())]
             start = match.bind(statement.each[0][0], value)
         found = next(
-            ((one, longer) for one in nodes if start for longer in _one_of(graph, statement, one, start)),
+            ((node, longer) for node in nodes if start for longer in _one_of(graph, statement, node, start)),
             None,
         )
         if found is None:
             return None
-        one, longer = found
-        columns[output].append(one.outputs[0])
+        node, longer = found
+        columns[output].append(node.outputs[0])
         for item in items:
             columns[item].append(str(longer.values[item]))
         match = longer.without(items)
@@ -167,55 +167,55 @@ def _each(graph: Graph, statement: Statement, match: Match) -> Match | None:
     return bound
 
 
-def _one_of(graph: Graph, statement: Statement, one: Node, match: Match) -> Iterator[Match]:
-    """Return the matches of one node of several, which has the operator and attributes of those before it."""
+def _one_of(graph: Graph, statement: Statement, node: Node, match: Match) -> Iterator[Match]:
+    """Return the matches of a node of a list, with the operator and attributes of the nodes before it."""
     before = match.nodes.get(statement.node.name) if statement.node.name else None
-    if len(one.outputs) != 1:
+    if len(node.outputs) != 1:
         return
-    if before and (before.operator, before.attributes) != (one.operator, one.attributes):
+    if before and (before.operator, before.attributes) != (node.operator, node.attributes):
         return
-    yield from _node(graph, statement.node, one, match)
+    yield from _node(graph, statement.node, node, match)
 
 
-def _statement(graph: Graph, statement: Statement, one: Node, match: Match) -> Iterator[Match]:
-    for bound in _operands(graph, statement.terms, one.outputs, match):
-        yield from _node(graph, statement.node, one, bound)
+def _statement(graph: Graph, statement: Statement, node: Node, match: Match) -> Iterator[Match]:
+    for bound in _operands(graph, statement.terms, node.outputs, match):
+        yield from _node(graph, statement.node, node, bound)
 
 
-def _node(graph: Graph, pattern: Operator, one: Node, match: Match) -> Iterator[Match]:
-    if pattern.operators is not None and one.operator not in pattern.operators:
+def _node(graph: Graph, pattern: Operator, node: Node, match: Match) -> Iterator[Match]:
+    if pattern.operators is not None and node.operator not in pattern.operators:
         return
-    met = match.meet(one, pattern.name)
+    met = match.meet(node, pattern.name)
     if met is None:
         return
     for name, wanted in pattern.attributes:
-        value = one.attribute(name, default_of(one.operator, name))
+        value = node.attribute(name, default_of(node.operator, name))
         if isinstance(wanted, Named):
             met = None if value is None else met.note(wanted.name, value)
         elif value != wanted:
             met = None
         if met is None:
             return
-    yield from _operands(graph, pattern.operands, one.inputs, met)
-    if pattern.commutative and len(one.inputs) == 2 and one.inputs[0] != one.inputs[1]:
-        yield from _operands(graph, pattern.operands, one.inputs[::-1], met)
+    yield from _operands(graph, pattern.operands, node.inputs, met)
+    if pattern.commutative and len(node.inputs) == 2 and node.inputs[0] != node.inputs[1]:
+        yield from _operands(graph, pattern.operands, node.inputs[::-1], met)
 
 
 def _operands(graph: Graph, terms: Sequence[Term], values: Sequence[str], match: Match) -> Iterator[Match]:
     known: dict[str, Bound] | None = None
     done = 0
-    # Terms that match in one way only, which most are, need no generator each.
+    # Most terms match in only one way, and need no generator.
     for term in terms:
         if not isinstance(term, Any_) or term.rest or term.name == ABSENT:
             break
         value = values[done] if done < len(values) else ""
         if not value and not term.optional:
             return
-        own = (match.values if known is None else known).get(term.name)
-        if own is None:
+        bound_value = (match.values if known is None else known).get(term.name)
+        if bound_value is None:
             known = known if known is not None else dict(match.values)
             known[term.name] = value
-        elif own != value:
+        elif bound_value != value:
             return
         done += 1
     if known is not None:

@@ -1,7 +1,7 @@
-"""A rewrite rule, and where it applies."""
+"""Rewrite rules, and the sites where they apply."""
 
 import ast
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import CodeType
@@ -12,7 +12,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Attribute, Node
-from irgym.envs.graph.rewriting.building import BUILTINS, Builder, RuleError, Value, names_of, names_used
+from irgym.envs.graph.rewriting.building import Builder, RuleError
 from irgym.envs.graph.rewriting.constants import UnsoundError, computes, moderate, reassociates
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.language import (
@@ -24,9 +24,11 @@ from irgym.envs.graph.rewriting.language import (
     parse_pattern,
 )
 from irgym.envs.graph.rewriting.matching import Bound, Match, matches
+from irgym.envs.graph.rewriting.values import Value
+from irgym.envs.graph.rewriting.vocabulary import BUILTINS, names_of, names_used
 
 FUSED_PRECISION = "float32"
-"""The floating-point type that ONNX Runtime's own operators compute in on a CPU."""
+"""The floating-point type of ONNX Runtime's contrib operators on a CPU."""
 
 
 @dataclass(frozen=True)
@@ -34,13 +36,13 @@ class Sample:
     """An instance of a pattern.
 
     Attributes:
-        values: Arrays for the values that the pattern's nodes are given, in float64 where they are no
-            indices; several for a name that stands for several, None for one that is left out.
-        weights: Names of those that are weights.
-        attributes: What the names of attributes' values stand for.
-        nodes: More attributes of nodes, by the names that they are called by.
-        counts: How many outputs names stand for that stand for several.
-        operators: The operators of nodes that a class describes, by the names that they are called by.
+        values: Arrays for the inputs of the pattern, by name: float64 unless they are indices; a list for a
+            name that stands for several values, None for a missing operand.
+        weights: Names of the values that are weights.
+        attributes: Attribute values that the pattern names.
+        nodes: Further attributes of nodes, by name of the node.
+        counts: Number of outputs of each name that stands for several.
+        operators: Operators of nodes that the pattern describes by a class, by name of the node.
     """
 
     values: Mapping[str, Any]
@@ -53,13 +55,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Site:
-    """A place where a rule applies.
+    """A place in a graph where a rule applies.
 
     Attributes:
-        name: The values that are made anew, for schedules: it stays the same as long as the place is there.
-        match: What the rule's names stand for.
-        removed: Names of the nodes that go.
-        makers: Names of the nodes whose values are made anew.
+        name: Names of the replaced values, for schedules; stable as long as the site exists.
+        match: Meaning of the rule's names.
+        removed: Names of the nodes that the rule removes.
+        makers: Names of the nodes whose values the rule replaces.
     """
 
     name: str
@@ -69,23 +71,24 @@ class Site:
 
     @cached_property
     def members(self) -> tuple[str, ...]:
-        """The names of all nodes that the pattern describes."""
+        """Names of all matched nodes."""
         return tuple(sorted(self.match.found))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rewrite rule. Its language: `irgym.envs.graph.rewriting.language` and `building`.
+    """A rewrite rule.
 
     Attributes:
         name: Lower-case words joined by hyphens.
-        before: What is looked for.
-        after: What makes the values of `before` that nothing in `before` uses.
-        sample: Returns a random instance of the pattern, which the rule applies to, to verify it with.
-        where: A condition on what is found.
-        shared: Names of nodes that others may use too: they stay. Where a pattern has any number of nodes,
-            the name of what they make.
-        source: Where the rule is from.
+        before: The pattern; see `irgym.envs.graph.rewriting.language`.
+        after: The replacement: code for the values of the pattern that no node in it uses; see
+            `irgym.envs.graph.rewriting.building`.
+        sample: Returns a random instance of the pattern, for verification; the rule must apply to it.
+        where: Condition on a match; see `irgym.envs.graph.rewriting.vocabulary`.
+        shared: Names of nodes that remain, since other nodes may use them. For a list of nodes, the name of
+            their outputs.
+        source: Origin of the rule.
     """
 
     name: str
@@ -98,19 +101,20 @@ class Rule:
 
     @cached_property
     def pattern(self) -> tuple[Statement, ...]:
-        """What is looked for."""
+        """The statements of the pattern."""
         return parse_pattern(self.before)
 
     @cached_property
     def anchors(self) -> frozenset[str] | None:
-        """The operators that the first statement of the pattern describes; None for any."""
+        """Operators that the first statement of the pattern matches; None for any."""
         return self.pattern[0].node.operators
 
     @cached_property
     def roots(self) -> tuple[str, ...]:
-        """The values that `after` makes: those that nothing in `before` uses, and others that it names.
+        """The values that the replacement computes, except those of nodes that remain.
 
-        None of nodes that stay. The rule applies only where the others are needed elsewhere.
+        These are the values that no node of the pattern uses, and further ones that `after` assigns. The rule
+        applies only where other nodes use the further ones.
         """
         used = self._used - self._assigned
         going = [statement for statement in self.pattern if statement.node.name not in self.shared]
@@ -120,31 +124,31 @@ class Rule:
 
     @cached_property
     def _used(self) -> frozenset[str]:
-        """The values that the pattern's nodes use."""
+        """Values that the nodes of the pattern use."""
         return frozenset(name for statement in self.pattern for name in statement.operands)
 
     @cached_property
     def _remade(self) -> frozenset[str]:
-        """The roots that `before` uses itself."""
+        """Roots that nodes of the pattern use."""
         return self._used & frozenset(self.roots)
 
     @cached_property
     def _assigned(self) -> frozenset[str]:
-        """The names that `after` gives values."""
+        """Names that `after` assigns."""
         return frozenset(
-            one.id
-            for one in ast.walk(ast.parse(self.after))
-            if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
+            node.id
+            for node in ast.walk(ast.parse(self.after))
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
         )
 
     @cached_property
     def _leaves(self) -> frozenset[str]:
-        """The values that the pattern's nodes are given from outside of it."""
+        """Inputs of the pattern: values that its nodes use and none of them makes."""
         return self._used - {name for statement in self.pattern for name in statement.outputs}
 
     @cached_property
     def size(self) -> int:
-        """Number of nodes of the pattern: how far a site's conditions look from its first node."""
+        """Number of nodes of the pattern: the greatest distance that conditions look from the first node."""
         return sum(_count(statement.node) for statement in self.pattern)
 
     @cached_property
@@ -165,7 +169,7 @@ class Rule:
 
     @cached_property
     def moves_products(self) -> bool:
-        """Whether it moves, merges or parts products: constant factors must be moderate; see `constants`."""
+        """Whether the rule moves, merges or splits products; see `constants`."""
         return reassociates(self.before, self.after)
 
     @cached_property
@@ -174,14 +178,17 @@ class Rule:
 
     @cached_property
     def far(self) -> bool:
-        """Whether the condition asks how large elements are, which nodes far away decide."""
+        """Whether the condition depends on the range of elements, which distant nodes may decide."""
         return ".finite" in self.where or ".ordinary" in self.where
 
     @cached_property
     def _fuses(self) -> bool:
-        """Whether `after` makes operators that ONNX Runtime has for one floating-point type."""
-        called = [one.func for one in ast.walk(ast.parse(self.after)) if isinstance(one, ast.Call)]
-        return any(isinstance(one, ast.Name) and (one.id in DOMAINS or one.id in SINGLE) for one in called)
+        """Whether the replacement has operators that ONNX Runtime has for one floating-point type only."""
+        called = [node.func for node in ast.walk(ast.parse(self.after)) if isinstance(node, ast.Call)]
+        return any(
+            isinstance(function, ast.Name) and (function.id in DOMAINS or function.id in SINGLE)
+            for function in called
+        )
 
     def sites(
         self,
@@ -191,17 +198,17 @@ class Rule:
         precision: str = FUSED_PRECISION,
         failures: Failures | None = None,
     ) -> Iterator[Site]:
-        """Return the places in a graph at which the rule applies and whose first node is `anchor`.
+        """Return the sites of the rule whose pattern begins at a node.
 
         Args:
             graph: The graph.
-            anchor: One of its nodes.
+            anchor: The node.
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
-            precision: The floating-point type that operators of ONNX Runtime's own domains are there for.
-            failures: Where failures of the rule are noted, which otherwise are raised.
+            precision: The floating-point type of ONNX Runtime's contrib operators.
+            failures: Records failures of the rule; None to raise them.
 
         Raises:
-            RuleError: The condition fails: the rule is wrong.
+            RuleError: The condition raises an error, so the rule is wrong.
         """
         seen: set[str] = set()
         for match in matches(graph, self.pattern, anchor):
@@ -217,41 +224,43 @@ class Rule:
                 yield site
 
     def _site(self, graph: Graph, match: Match, block: int, precision: str) -> Site | None:
-        bound = [match.values[name] for name in self.roots]
-        roots = tuple(value for one in bound for value in ([one] if isinstance(one, str) else one))
-        kept = {one for name in self.shared for one in _makers(graph, match, name)}
+        """Return the site of a match; None if the rule does not apply."""
+        bound = [_several(match.values[name]) for name in self.roots]
+        roots = tuple(value for values in bound for value in values)
+        kept = {maker for name in self.shared for maker in _makers(graph, match, name)}
         removed = tuple(name for name in match.found if name not in kept)
-        given = [value for name in self._leaves for value in _several(match.values.get(name, ()))]
-        if any(graph.producers.get(value) in removed for value in given):
+        if not self._removable(graph, match, removed, roots):
             return None
-        for value in (value for name in self._remade for value in _several(match.values[name])):
-            if not graph.is_output(value) and all(user in removed for user in graph.users[value]):
-                return None
-        for name in removed:
-            for value in graph.nodes[name].results:
-                if value in roots:
-                    continue
-                if graph.is_output(value) or any(
-                    user not in match.found for user in graph.users.get(value, ())
-                ):
-                    return None
-        values = [
-            one for many in match.values.values() for one in ([many] if isinstance(many, str) else many)
-        ]
+        values = [value for named in match.values.values() for value in _several(named)]
         if any(value and value not in graph.types for value in values):
             return None
         if self._fuses and not _in_precision(graph, values, roots, precision):
             return None
         if self.where != "True" and not self._holds(graph, match, block):
             return None
-        heads = [one if isinstance(one, str) else one[0] for one in bound if one]
-        name = "+".join(quote(one, safe="/.:_-") for one in heads)
+        name = "+".join(quote(values[0], safe="/.:_-") for values in bound if values)
         makers = frozenset(graph.producers[value] for value in roots)
         site = Site(name, match, tuple(sorted(removed)), makers)
         return site if self.apart(graph, site) and self._sound(graph, match, block) else None
 
+    def _removable(
+        self, graph: Graph, match: Match, removed: Collection[str], roots: Collection[str]
+    ) -> bool:
+        """Say whether the rest of the graph needs no other values of the removed nodes than the roots."""
+        given = [value for name in self._leaves for value in _several(match.values.get(name, ()))]
+        if any(graph.producers.get(value) in removed for value in given):
+            return False
+        for value in (value for name in self._remade for value in _several(match.values[name])):
+            if not graph.is_output(value) and all(user in removed for user in graph.users[value]):
+                return False
+        inner = [value for name in removed for value in graph.nodes[name].results if value not in roots]
+        return not any(
+            graph.is_output(value) or any(user not in match.found for user in graph.users.get(value, ()))
+            for value in inner
+        )
+
     def _sound(self, graph: Graph, match: Match, block: int) -> bool:
-        """Say whether the constants that the rule moves and makes are ordinary: see `constants`."""
+        """Say whether the constants that the rule moves and computes stay ordinary; see `constants`."""
         if self.moves_products and not moderate(graph, [graph.nodes[name] for name in match.found]):
             return False
         if not self._computes:
@@ -263,7 +272,7 @@ class Rule:
         return True
 
     def apart(self, graph: Graph, site: Site) -> bool:
-        """Say whether none of the values that the rule makes anew needs another: that would be a circle."""
+        """Say whether no replaced value depends on another, which would close a circle."""
         return len(site.makers) < 2 or not any(
             graph.reaches(maker, site.makers, beside=site.removed) for maker in site.makers
         )
@@ -273,27 +282,27 @@ class Rule:
         try:
             return bool(eval(self._where, {"__builtins__": BUILTINS, **known}))
         except Exception as error:
-            raise RuleError(f"the condition of {self.name} fails: {_said(error)}") from error
+            raise RuleError(f"the condition of {self.name} fails: {_described(error)}") from error
 
     def _made(self, builder: Builder, graph: Graph, match: Match) -> dict[str, Any]:
-        """Return what names stand for after the rule made what takes the place of a match."""
+        """Return the meaning of all names after the replacement was built."""
         try:
             return builder.run(self._after, names_of(graph, match, builder.block, self._given))
         except UnsoundError:
             raise
         except Exception as error:
-            raise RuleError(f"{self.name} fails: {_said(error)}") from error
+            raise RuleError(f"{self.name} fails: {_described(error)}") from error
 
     def rewrite(self, graph: Graph, site: Site, block: int) -> Rewrite:
-        """Return what the rule makes of a place.
+        """Return the rewrite of a site.
 
         Args:
             graph: The graph.
-            site: One of its `sites`.
+            site: A site of the rule in the graph.
             block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
 
         Raises:
-            RuleError: It fails there, or makes something of another type: the rule is wrong.
+            RuleError: The replacement fails or has another type, so the rule is wrong.
         """
         builder = Builder(graph, block, guarded=self._computes)
         try:
@@ -314,7 +323,7 @@ class Rule:
         return builder.rewrite(site.removed, roots, next(iter(roots)))
 
 
-def _said(error: Exception) -> str:
+def _described(error: Exception) -> str:
     return f"{type(error).__name__}: {error}"
 
 
@@ -323,7 +332,7 @@ def _count(pattern: Operator) -> int:
 
 
 def _makers(graph: Graph, match: Match, name: str) -> tuple[str, ...]:
-    """Return the names of the nodes that a rule calls by a name, or that make what it calls so."""
+    """Return the names of the nodes, or of the producers of the values, that a rule gives a name."""
     if name in match.nodes:
         return (match.nodes[name].name,)
     return tuple(graph.producers[value] for value in _several(match.values[name]))
@@ -334,11 +343,11 @@ def _several(bound: Bound) -> tuple[str, ...]:
 
 
 def _in_precision(graph: Graph, values: Sequence[str], roots: Iterable[str], precision: str) -> bool:
-    """Say whether the values that are made, and all floating-point ones but weights, are of a type.
+    """Say whether replaced values, and all floating-point values except weights, have a type and elements.
 
-    None of these may be empty: ONNX Runtime's own operators refuse such tensors, or kill the process.
+    ONNX Runtime's contrib operators refuse empty tensors, or kill the process.
     """
     used = {graph.types[value] for value in values if value and value not in graph.weights}
-    floating = {one for one in used if "float" in one.dtype}
-    kinds = {one.dtype for one in floating} | {graph.types[one].dtype for one in roots}
-    return kinds == {precision} and all(one.size for one in floating)
+    floating = {kind for kind in used if "float" in kind.dtype}
+    kinds = {kind.dtype for kind in floating} | {graph.types[root].dtype for root in roots}
+    return kinds == {precision} and all(kind.size for kind in floating)

@@ -1,4 +1,7 @@
-"""Functions of shapes and orders of axes, for rules. An axis may count from the end."""
+"""Functions of shapes, orders of axes and windows, for conditions and replacements of rules.
+
+Axes may be negative, counted from the end.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from itertools import accumulate, pairwise
@@ -16,28 +19,28 @@ def front(axis: int, rank: int) -> int:
 
 
 def inverse(order: Sequence[int]) -> Shape:
-    """Return the order of axes that undoes another."""
+    """Return the inverse of an order of axes."""
     return tuple(int(axis) for axis in np.argsort(order))
 
 
 def composed(first: Sequence[int], second: Sequence[int]) -> Shape:
-    """Return the order of axes of two transpositions, one after the other."""
+    """Return the order of axes of two consecutive transpositions."""
     return tuple(first[axis] for axis in second)
 
 
 def permuted(shape: Sequence[int], order: Sequence[int]) -> Shape:
-    """Return a shape whose axes are put in another order."""
+    """Return a shape with its axes in another order."""
     return tuple(shape[axis] for axis in order)
 
 
 def without(order: Sequence[int], axes: Sequence[int]) -> Shape:
-    """Return the order of the axes that are left when some are removed before the transposition."""
+    """Return the order of the remaining axes, when some axes are removed before the transposition."""
     left = [axis for axis in order if axis not in axes]
     return tuple(sorted(left).index(axis) for axis in left)
 
 
 def swaps_last(order: Sequence[int]) -> bool:
-    """Say whether a transposition exchanges the last two axes, and does nothing else."""
+    """Say whether a transposition exchanges exactly the last two axes."""
     rank = len(order)
     return rank >= 2 and tuple(order) == (*range(rank - 2), rank - 1, rank - 2)
 
@@ -48,13 +51,16 @@ def swapped(rank: int) -> Shape:
 
 
 def ones_moved(shape: Sequence[int], order: Sequence[int]) -> bool:
-    """Say whether a transposition moves no axis past another but those of size 1."""
+    """Say whether a transposition moves only axes of size 1."""
     kept = [axis for axis in order if shape[axis] != 1]
     return kept == sorted(kept)
 
 
 def order_between(before: Shape, after: Shape) -> Shape:
-    """Return the order of axes that makes one shape another by moving axes of size 1; empty: none."""
+    """Return the order of axes that turns a shape into another by moving axes of size 1.
+
+    Empty if there is none.
+    """
     if len(before) != len(after) or [n for n in before if n != 1] != [n for n in after if n != 1]:
         return ()
     ones = iter([axis for axis, size in enumerate(before) if size == 1])
@@ -63,17 +69,17 @@ def order_between(before: Shape, after: Shape) -> Shape:
 
 
 def broadcast(*shapes: Shape) -> Shape:
-    """Return the shape of arrays of some shapes, broadcast together; they must fit."""
+    """Return the common shape of arrays that are broadcast together; the shapes must fit."""
     return np.broadcast_shapes(*shapes)
 
 
 def aligned(shape: Shape, rank: int) -> Shape:
-    """Return a shape with sizes of 1 in front, so that it has some rank."""
+    """Return a shape with sizes of 1 in front, up to a rank."""
     return (*(1,) * (rank - len(shape)), *shape)
 
 
 def trails(small: Shape, *larger: Shape) -> bool:
-    """Say whether an array is broadcast along the same last axes of all of some others."""
+    """Say whether an array is broadcast along the same last axes of all larger arrays."""
     if all(size == 1 for size in small):
         return all(len(small) <= len(shape) for shape in larger)
     rank = len(small)
@@ -84,39 +90,42 @@ def trails(small: Shape, *larger: Shape) -> bool:
 
 
 def uniform(small: Shape, axis: int, rank: int) -> bool:
-    """Say whether an array, broadcast to a rank, is the same all along an axis."""
+    """Say whether an array, broadcast to a rank, is constant along an axis."""
     return len(small) <= rank and aligned(small, rank)[axis] == 1
 
 
 def groups(before: Shape, after: Shape) -> list[tuple[Shape, Shape]]:
-    """Return the smallest runs of axes that a reshape makes of each other, as pairs of axes before and after.
+    """Return the smallest groups of axes that a reshape turns into each other, as pairs of groups.
 
-    Runs are those whose sizes have the same product. Axes of size 1 belong to none; no size may be 0.
+    The sizes of both groups have the same product. Axes of size 1 belong to no group; no size may be 0.
     """
     lefts, rights = (iter([axis for axis, n in enumerate(shape) if n != 1]) for shape in (before, after))
     found: list[tuple[Shape, Shape]] = []
     for axis in lefts:
         left, right = [axis], [next(rights)]
-        one, other = before[left[0]], after[right[0]]
-        while one != other:
-            if one < other:
+        left_size, right_size = before[left[0]], after[right[0]]
+        while left_size != right_size:
+            if left_size < right_size:
                 left.append(next(lefts))
-                one *= before[left[-1]]
+                left_size *= before[left[-1]]
             else:
                 right.append(next(rights))
-                other *= after[right[-1]]
+                right_size *= after[right[-1]]
         found.append((tuple(left), tuple(right)))
     return found
 
 
 def _followed(order: Sequence[int], runs: Sequence[Shape]) -> bool:
-    """Say whether each run stands in an order as it is, with nothing between."""
+    """Say whether an order keeps the axes of each run together and in order."""
     places = {axis: place for place, axis in enumerate(order)}
     return all(places[b] == places[a] + 1 for run in runs for a, b in pairwise(run))
 
 
 def pulled(before: Shape, after: Shape, order: Sequence[int]) -> Shape:
-    """Return the transposition before a reshape that replaces `order` after it; empty: none does."""
+    """Return the transposition that, before a reshape, replaces the transposition `order` after it.
+
+    Empty if there is none.
+    """
     parts = groups(before, after)
     filled = [axis for axis in order if after[axis] != 1]
     if not _followed(filled, [right for _, right in parts]):
@@ -127,9 +136,14 @@ def pulled(before: Shape, after: Shape, order: Sequence[int]) -> Shape:
 
 
 def pushed(shape: Shape, order: Sequence[int], after: Shape) -> tuple[Shape, Shape]:
-    """Return a reshape and a transposition that replace a transposition and a reshape to `after`.
+    """Return a shape and an order: a reshape and a transposition equal to the transposition and the reshape.
 
-    Both are empty where there are none.
+    Both are empty if there are none.
+
+    Args:
+        shape: Shape of the array.
+        order: The first transposition.
+        after: Shape after the reshape that follows it.
     """
     parts = groups(permuted(shape, order), after)
     runs = {tuple(order[axis] for axis in left): right for left, right in parts}
@@ -142,30 +156,30 @@ def pushed(shape: Shape, order: Sequence[int], after: Shape) -> tuple[Shape, Sha
 
 
 def starts(sizes: Sequence[int]) -> list[int]:
-    """Return where parts of some sizes begin, and where the last ends."""
+    """Return the start of each of some consecutive parts, and the end of the last."""
     return [0, *accumulate(sizes)]
 
 
-def cuts(one: Sequence[int], other: Sequence[int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Return the smallest runs of parts of equal total size, as ranges of places in two lists of sizes."""
-    left, right = starts(one), starts(other)
+def cuts(first: Sequence[int], second: Sequence[int]) -> list[tuple[tuple[int, int], tuple[int, int]]]:
+    """Return the smallest runs of parts with equal total size, as ranges of indices into both lists."""
+    left, right = starts(first), starts(second)
     common = [(left.index(place), right.index(place)) for place in left if place in right]
-    return [((a, c), (b, d)) for (a, b), (c, d) in pairwise(common)] if all((*one, *other)) else []
+    return [((a, c), (b, d)) for (a, b), (c, d) in pairwise(common)] if all((*first, *second)) else []
 
 
 Window: TypeAlias = dict[int, tuple[int, int, int]]
 
 
 def window(shape: Shape, given: Sequence[Any]) -> Window | None:
-    """Return start, end and step by axis that a Slice takes; None: not known, or a step goes back.
+    """Return start, end and step of a Slice by axis; None if unknown, empty, or with a negative step.
 
     Args:
-        shape: Shape of what is cut.
-        given: Slice's operands but the first.
+        shape: Shape of the sliced array.
+        given: Operands of the Slice after the first.
     """
-    if any(one is not None and not one.elements for one in given):
+    if any(operand is not None and not operand.elements for operand in given):
         return None
-    lists = [None if one is None else one.elements for one in given]
+    lists = [None if operand is None else operand.elements for operand in given]
     lists += [None] * (4 - len(lists))
     first, last, axes, steps = lists
     axes = axes if axes is not None else tuple(range(len(first or ())))
@@ -176,7 +190,7 @@ def window(shape: Shape, given: Sequence[Any]) -> Window | None:
             return None
         place = front(axis, len(shape))
         size = shape[place]
-        low, high = (min(max(one + size if one < 0 else one, 0), size) for one in (start, end))
+        low, high = (min(max(edge + size if edge < 0 else edge, 0), size) for edge in (start, end))
         if low >= high:
             return None
         found[place] = (low, high, step)
@@ -184,7 +198,7 @@ def window(shape: Shape, given: Sequence[Any]) -> Window | None:
 
 
 def windows_merged(first: Window, second: Window) -> Window:
-    """Return the window of one window in another."""
+    """Return the window equal to a second window inside a first one."""
     merged = dict(first)
     for axis, (low, high, step) in second.items():
         start, _, stride = first.get(axis, (0, 0, 1))
@@ -193,90 +207,92 @@ def windows_merged(first: Window, second: Window) -> Window:
 
 
 def inside(cut: Window | None, axis: int, start: int, size: int) -> bool:
-    """Say whether a window takes, along an axis, only elements of a part that begins at `start`."""
+    """Say whether a window along an axis lies within the part that begins at `start`."""
     return cut is not None and axis in cut and start <= cut[axis][0] and cut[axis][1] <= start + size
 
 
 def shifted(cut: Window, axis: int, by: int) -> Window:
-    """Return a window that begins and ends elsewhere along an axis."""
-    return {own: (a + by, b + by, step) if own == axis else (a, b, step) for own, (a, b, step) in cut.items()}
+    """Return a window shifted along an axis."""
+    return {
+        at: (low + by, high + by, step) if at == axis else (low, high, step)
+        for at, (low, high, step) in cut.items()
+    }
 
 
 def columns(cut: Window) -> tuple[Shape, Shape, Shape, Shape]:
-    """Return starts, ends, axes and steps of a window."""
+    """Return the starts, ends, axes and steps of a window."""
     axes = tuple(sorted(cut))
     lows, highs, steps = (tuple(cut[axis][place] for axis in axes) for place in range(3))
     return lows, highs, axes, steps
 
 
 def shaped(numbers: Sequence[int], shape: Shape) -> NDArray[np.int64]:
-    """Return an array of numbers, row by row."""
+    """Return an array filled with numbers row by row."""
     return np.reshape(np.asarray(numbers, np.int64), shape)
 
 
 def stacked(shape: Shape, axis: int, after: Shape, place: int) -> Shape:
-    """Return the order of axes that makes a tensor the stack of its own parts; empty: none does.
+    """Return the order of axes that turns a tensor into the stack of its slices; empty if there is none.
 
-    The parts are of size 1. They may have got and lost other axes of size 1: a reshape does that afterwards.
+    Slices have size 1. They may gain or lose other axes of size 1, which a reshape does afterwards.
 
     Args:
         shape: Shape of the tensor.
-        axis: The axis along which it is cut into parts.
+        axis: The axis along which it is cut.
         after: Shape of the stack.
-        place: The axis along which the parts are stacked.
+        place: The axis along which the slices are stacked.
     """
-    rest = [one for one in range(len(shape)) if one != axis]
-    filled = [one for one in rest if shape[one] != 1]
+    rest = [other for other in range(len(shape)) if other != axis]
+    filled = [other for other in rest if shape[other] != 1]
     before = [size for size in after[:place] if size != 1]
     sizes = [*before, *(size for size in after[place + 1 :] if size != 1)]
-    if shape[axis] != after[place] or [shape[one] for one in filled] != sizes:
+    if shape[axis] != after[place] or [shape[other] for other in filled] != sizes:
         return ()
     found = rest.index(filled[len(before)]) if len(before) < len(filled) else len(rest)
     return (*rest[:found], axis, *rest[found:])
 
 
 def stepping(cuts: Sequence[Window | None]) -> tuple[int, int, int] | None:
-    """Return the axis along which windows of size 1 follow each other, their first place, and the one after.
+    """Return axis, start and end of consecutive windows of size 1; None if they are not consecutive.
 
     Args:
-        cuts: The windows, in order.
-
-    Returns:
-        None: they do not, or cut along other axes too.
+        cuts: The windows, in order, each along one axis.
     """
     found = [next(iter(cut.items())) for cut in cuts if cut is not None and len(cut) == 1]
     axis, (start, _, _) = found[0] if found else (0, (0, 0, 0))
-    wanted = [(axis, (start + place, start + place + 1)) for place in range(len(cuts))]
-    return (axis, start, start + len(cuts)) if [(one, cut[:2]) for one, cut in found] == wanted else None
+    expected = [(axis, (start + place, start + place + 1)) for place in range(len(cuts))]
+    return (
+        (axis, start, start + len(cuts)) if [(along, cut[:2]) for along, cut in found] == expected else None
+    )
 
 
-MOVED = 3
-"""How many times as long as a convolution's products those of Winograd's maps take, moving included."""
+MAP_COST = 3
+"""Time of a product in Winograd's maps, data movement included, relative to one in a convolution."""
 
-READ = 4
-"""Products that take as long as reading a weight."""
+READ_COST = 4
+"""Time to read a weight, in products."""
 
 
 def winograd_share(results: int, weights: Shape, made: Shape) -> float:
-    """Return a rough estimate of how long Winograd's convolution takes, as a share of the plain one's time.
+    """Estimate the time of Winograd's convolution, relative to the plain convolution.
 
     Args:
         results: Results of a tile in one dimension.
         weights: Shape of the weights, (filters, channels, window, window).
-        made: Shape of what the convolution makes, (images, filters, height, width); no strides.
+        made: Shape of the result, (images, filters, height, width); no strides.
     """
     filters, channels, window, _ = weights
     images, _, height, width = made
     size = (results + window - 1) ** 2
     tiles = images * -(-height // results) * -(-width // results)
     both = filters * channels
-    maps = MOVED * (size * channels + results**2 * filters)
-    return size * (tiles * (both + maps) + READ * both) / (window**2 * both * images * height * width)
+    maps = MAP_COST * (size * channels + results**2 * filters)
+    return size * (tiles * (both + maps) + READ_COST * both) / (window**2 * both * images * height * width)
 
 
 SHAPES: Mapping[str, Callable[..., Any]] = {
-    one.__name__: one
-    for one in (
+    function.__name__: function
+    for function in (
         aligned,
         broadcast,
         columns,
@@ -305,4 +321,4 @@ SHAPES: Mapping[str, Callable[..., Any]] = {
         without,
     )
 }
-"""By the names that rules call them by."""
+"""Functions that rules may call, by name."""

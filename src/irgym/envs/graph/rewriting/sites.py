@@ -1,25 +1,25 @@
-"""Where rules apply in a graph, kept up to date from one rewrite to the next."""
+"""Sites of rules in a graph, updated incrementally from one rewrite to the next."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
-from irgym.envs.graph.rewriting.concerned import Concerned
+from irgym.envs.graph.rewriting.affected import Affected
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.matching import may_be
 from irgym.envs.graph.rewriting.rule import Rule, Site
 
 Sites: TypeAlias = Mapping[str, tuple[tuple[int, Site], ...]]
-"""By the name of a node: pairs of a rule's place and a site whose pattern begins there, in order."""
+"""By name of a node: pairs of a rule's index and a site whose pattern begins at the node, in order."""
 
 
 class Finder:
-    """Finds the sites of some rules.
+    """Finds the sites of rules.
 
     Args:
         rules: The rules.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
-        failures: Where failures of rules are noted.
+        failures: Records failures of rules; None for a new record.
     """
 
     def __init__(self, rules: Sequence[Rule], block: int, failures: Failures | None = None) -> None:
@@ -28,19 +28,21 @@ class Finder:
         self.failures = failures or Failures()
         self._firsts = [rule.pattern[0].node for rule in self.rules]
         anchors = [rule.anchors for rule in self.rules]
-        self._any = [place for place, one in enumerate(anchors) if one is None]
+        self._any = [place for place, operators in enumerate(anchors) if operators is None]
         self._beginning = {
-            operator: [place for place, one in enumerate(anchors) if one is None or operator in one]
-            for operator in {operator for one in anchors for operator in one or ()}
+            operator: [
+                place for place, operators in enumerate(anchors) if operators is None or operator in operators
+            ]
+            for operator in {operator for operators in anchors for operator in operators or ()}
         }
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
-        self._concerned = Concerned(patterns)
+        self._affected = Affected(patterns)
         self._alone: dict[int, Finder] = {}
         far = {place: patterns[place] for place in patterns if self.rules[place].far}
-        self._resized = Concerned(far) if far else None
+        self._resized = Affected(far) if far else None
 
     def alone(self, place: int) -> "Finder":
-        """Return what finds the sites of one rule."""
+        """Return a finder for a single rule."""
         if place not in self._alone:
             self._alone[place] = Finder([self.rules[place]], self.block, self.failures)
         return self._alone[place]
@@ -48,34 +50,36 @@ class Finder:
     def all(self, graph: Graph) -> Sites:
         """Return all sites of a graph."""
         found = {
-            name: tuple(self._at(graph, name, self._beginning.get(one.operator, self._any)))
-            for name, one in graph.nodes.items()
+            name: tuple(self._at(graph, name, self._beginning.get(node.operator, self._any)))
+            for name, node in graph.nodes.items()
         }
         return {name: sites for name, sites in found.items() if sites}
 
     def after(
         self, sites: Sites, before: Graph, rewrites: Sequence[Rewrite], graph: Graph, *, near: bool = False
     ) -> Sites:
-        """Return all sites of a rewritten graph; only those that the rewrites concern are looked for.
+        """Return all sites of a rewritten graph, matching again only where the rewrites may matter.
 
         Args:
-            sites: Those of the graph before.
+            sites: Sites of the graph before.
             before: The graph before.
-            rewrites: What was done.
-            graph: The graph now.
-            near: Whether sites may stay that only what happened far away rules out (`Rule.apart`).
+            rewrites: The rewrites between the graphs.
+            graph: The graph after.
+            near: Whether to keep sites that only distant rewrites rule out (`Rule.apart`).
         """
-        concerned = self._concerns(before, graph)
-        # What takes the place of one node needs nothing new; of several, each may need the operands of all.
-        entangled = not near and (len(rewrites) > 1 or any(len(before.remade(one)) > 1 for one in rewrites))
+        changed = self._changed(before, graph)
+        # A replacement of several nodes may make each result depend on all operands.
+        entangled = not near and (
+            len(rewrites) > 1 or any(len(before.remade(rewrite)) > 1 for rewrite in rewrites)
+        )
         found: dict[str, tuple[tuple[int, Site], ...]] = {}
         for name in graph.nodes:
-            places = concerned.get(name)
+            places = changed.get(name)
             fresh = sites.get(name, ())
             if places:
                 fresh = tuple(pair for pair in fresh if pair[0] not in places)
             if entangled:
-                # A rewrite far away may have made one root depend on another.
+                # A distant rewrite may have made one root depend on another.
                 fresh = tuple(pair for pair in fresh if self.rules[pair[0]].apart(graph, pair[1]))
             if places:
                 new = self._at(graph, name, sorted(places))
@@ -85,15 +89,15 @@ class Finder:
         return found
 
     def _at(self, graph: Graph, name: str, places: Iterable[int]) -> Iterator[tuple[int, Site]]:
-        """Return the sites at a node of the rules at some places."""
-        one = graph.nodes[name]
+        """Return the sites of some rules at a node."""
+        node = graph.nodes[name]
         for place in places:
-            if may_be(graph, self._firsts[place], one):
-                for site in self.rules[place].sites(graph, one, self.block, failures=self.failures):
+            if may_be(graph, self._firsts[place], node):
+                for site in self.rules[place].sites(graph, node, self.block, failures=self.failures):
                     yield place, site
 
-    def _concerns(self, before: Graph, graph: Graph) -> dict[str, set[int]]:
-        """Return by the names of nodes the places of the rules whose sites there may have changed."""
+    def _changed(self, before: Graph, graph: Graph) -> dict[str, set[int]]:
+        """Return the indices of the rules whose sites may have changed, by name of the first node."""
         gone, come = _without(before, graph), _without(graph, before)
         made = {value for name in come for value in graph.nodes[name].results}
         used = {value for name in come for value in graph.nodes[name].operands}
@@ -102,21 +106,21 @@ class Finder:
         near = {graph.producers[value] for value in (*used, *made) if value in graph.producers}
         near.update(user for value in made for user in graph.users.get(value, ()))
         found: dict[str, set[int]] = {}
-        self._concerned.by(graph, come | near, found)
-        self._concerned.by(before, gone | {name for name in near if name in before.nodes}, found)
+        self._affected.by(graph, come | near, found)
+        self._affected.by(before, gone | {name for name in near if name in before.nodes}, found)
         if self._resized is not None:
             self._resized.by(graph, set(_resized(before, graph)), found)
         return found
 
 
-def _without(one: Graph, other: Graph) -> set[str]:
-    """Return the names of the nodes of a graph that another does not have."""
+def _without(graph: Graph, other: Graph) -> set[str]:
+    """Return the names of the nodes of a graph that are not in another."""
     others = other.nodes
-    return {name for name, node in one.nodes.items() if others.get(name) is not node}
+    return {name for name, node in graph.nodes.items() if others.get(name) is not node}
 
 
 def _resized(before: Graph, graph: Graph) -> Iterator[str]:
-    """Return the names of the nodes that make or use values of which another size is known than before."""
+    """Return the names of the nodes that make or use values whose known size changed."""
     for value, size in graph.sizes.items():
         if before.sizes.get(value) is not size:
             yield from graph.users.get(value, ())

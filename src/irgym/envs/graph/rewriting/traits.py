@@ -1,4 +1,4 @@
-"""What rules have in common, as numbers: a policy judges a rule that it never saw by those that are alike."""
+"""Features of rules, by which a policy can judge an unseen rule from similar ones."""
 
 import ast
 from collections import Counter
@@ -12,11 +12,11 @@ from irgym.envs.graph.rewriting.rule import Rule
 
 
 def traits_of(rules: Sequence[Rule]) -> NDArray[np.float32]:
-    """Return what rules look for and make, shape [R, T].
+    """Return the features of rules, shape [R, T].
 
-    A row has the words of a rule's name that others share, its first word once more, and how many of each
-    operator, or class of operators, its pattern has and its result, by logarithm. A word that no other rule
-    has counts where nothing else tells rules apart.
+    A row holds flags for the words that the rule's name shares with other names, flags for its first word,
+    and logarithmic counts of each operator (or class of operators) in pattern and replacement. Words that
+    occur in one name only are included where nothing else distinguishes two rules.
     """
     words = Counter(word for rule in rules for word in set(_words(rule)))
     shared = sorted(word for word, count in words.items() if count > 1)
@@ -32,14 +32,14 @@ def traits_of(rules: Sequence[Rule]) -> NDArray[np.float32]:
         for rule, had, made in zip(rules, before, after, strict=True)
     ]
     alike = Counter(rows)
-    own = sorted(
+    unique = sorted(
         word
         for rule, row in zip(rules, rows, strict=True)
         for word in _words(rule)
         if alike[row] > 1 and words[word] == 1
     )
-    told = [[float(word in _words(rule)) for word in own] for rule in rules]
-    return np.array([(*row, *more) for row, more in zip(rows, told, strict=True)], dtype=np.float32)
+    flags = [[float(word in _words(rule)) for word in unique] for rule in rules]
+    return np.array([(*row, *more) for row, more in zip(rows, flags, strict=True)], dtype=np.float32)
 
 
 def _words(rule: Rule) -> list[str]:
@@ -51,7 +51,7 @@ def _texts(rule: Rule) -> tuple[str, str]:
 
 
 def _operators(text: str) -> Counter[str]:
-    """Return how often each operator is written in a pattern or a result."""
-    calls = (one.func for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Call))
-    names = (one.id for one in calls if isinstance(one, ast.Name))
+    """Return the number of calls of each operator in a pattern or a replacement."""
+    calls = (call.func for call in ast.walk(ast.parse(text)) if isinstance(call, ast.Call))
+    names = (name.id for name in calls if isinstance(name, ast.Name))
     return Counter(operator_named(name) for name in names if name[0].isupper())

@@ -1,4 +1,4 @@
-"""What actions make of states."""
+"""Transitions: the state after a rule was applied at some sites."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -13,22 +13,22 @@ from irgym.envs.graph.rewriting.sites import Finder, Sites
 from irgym.envs.graph.state import GraphState
 
 KEPT = 64
-"""States that are kept, those used last: what searches do has beginnings in common."""
+"""Number of steps in the cache: schedules that a search tries share their beginnings."""
 
 
-class Kept:
-    """The results of steps taken last."""
+class StepCache:
+    """A cache of the most recent steps, by state and action."""
 
     def __init__(self) -> None:
-        """Keep nothing yet."""
+        """Start empty."""
         self._kept: OrderedDict[tuple[int, Action], tuple[GraphState, GraphState]] = OrderedDict()
 
     def step(self, state: GraphState, action: Action, of: Callable[[], GraphState]) -> GraphState:
-        """Return the state after an action, which `of` computes where it is not kept."""
+        """Return the state after an action; `of` computes it if it is not in the cache."""
         key = id(state), action
         found = self._kept.get(key)
         if found is None:
-            found = self._kept[key] = state, of()  # with the state itself, so that no other gets its id
+            found = self._kept[key] = state, of()  # keeps the state alive, so that its id stays unique
         self._kept.move_to_end(key)
         if len(self._kept) > KEPT:
             self._kept.popitem(last=False)
@@ -36,14 +36,14 @@ class Kept:
 
 
 def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Site]) -> GraphState:
-    """Return the state after a rule was applied at some sites: see `applied`.
+    """Return the state after a rule was applied at some sites; see `applied`.
 
-    Where the rule fails, which none should, the graph stays as it is and the rule no longer applies there.
+    If the rule fails at all of them, the graph stays unchanged and the sites are removed.
 
     Args:
-        finder: Knows the rules.
+        finder: Finder with the rules.
         state: The state before.
-        place: The rule's place.
+        place: Index of the rule.
         sites: Sites of the rule in the state.
     """
     graph, rewrites = applied(finder, state, place, sites)
@@ -55,16 +55,15 @@ def rewritten(finder: Finder, state: GraphState, place: int, sites: Sequence[Sit
 def applied(
     finder: Finder, state: GraphState, place: int, sites: Sequence[Site]
 ) -> tuple[Graph, list[Rewrite]]:
-    """Return the graph after a rule was applied at some sites, one after the other, and what was done.
+    """Return the graph after a rule was applied at some sites in order, and the rewrites.
 
-    Sites that are gone when it is their turn, because of those before, are left out. So are those at which
-    the rule fails, which are noted in the finder's `failures`. Where rules apply to the graph is not looked
-    for.
+    Sites that earlier rewrites removed are skipped, and so are sites at which the rule fails, which the
+    finder's `failures` record. The sites of the new graph are not computed.
 
     Args:
-        finder: Knows the rules.
+        finder: Finder with the rules.
         state: The state before.
-        place: The rule's place.
+        place: Index of the rule.
         sites: Sites of the rule in the state.
     """
     if len(sites) == 1:
@@ -73,12 +72,15 @@ def applied(
     alone = finder.alone(place)
     graph, rewrites = state.graph, list[Rewrite]()
     found = {
-        name: tuple([(0, site) for one, site in many if one == place]) for name, many in state.sites.items()
+        name: tuple([(0, site) for number, site in many if number == place])
+        for name, many in state.sites.items()
     }
     for site in sites:
         now = site
         if rewrites:
-            now = next((one for many in found.values() for _, one in many if one.name == site.name), None)
+            now = next(
+                (known for many in found.values() for _, known in many if known.name == site.name), None
+            )
         if now is None or not finder.rules[place].apart(graph, now):
             continue
         before = graph
@@ -91,12 +93,12 @@ def applied(
 
 
 def _rewrite(finder: Finder, graph: Graph, place: int, site: Site) -> tuple[Graph, Rewrite | None]:
-    """Return the graph after a rule was applied at a site; as it is, and no rewrite, where the rule fails."""
+    """Return the graph after a rule was applied at a site, and the rewrite; None if the rule fails."""
     rule = finder.rules[place]
     try:
         rewrite = rule.rewrite(graph, site, finder.block)
         after = graph.rewritten(rewrite)
-        _ = after.order  # finds circles
+        _ = after.order  # raises an error if there is a circle
     except (RuleError, ScheduleError) as error:
         finder.failures.note(rule.name, site.name, error)
         return graph, None
@@ -104,7 +106,7 @@ def _rewrite(finder: Finder, graph: Graph, place: int, site: Site) -> tuple[Grap
 
 
 def _without(sites: Sites, place: int, gone: Sequence[Site]) -> Sites:
-    """Return sites without some of a rule."""
+    """Return sites without some sites of a rule."""
     names = {site.name for site in gone}
     left = {
         name: tuple(pair for pair in pairs if pair[0] != place or pair[1].name not in names)

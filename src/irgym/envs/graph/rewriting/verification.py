@@ -1,7 +1,7 @@
-"""Whether a rule keeps what is computed: random instances, evaluated in float64 before and after.
+"""Verification of rules: results of random instances in float64, before and after the rewrite.
 
-The meaning of operators is numpy's (`irgym.envs.graph.reference`), not ONNX Runtime's: a rule that only ONNX
-Runtime's rounding hides would be found out.
+Operators are evaluated by numpy (`irgym.envs.graph.reference`), not by ONNX Runtime, whose rounding in
+float32 could hide a wrong rule.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,18 +31,18 @@ from irgym.envs.graph.rewriting.rule import Rule, Sample
 Array = NDArray[Any]
 
 ALLOWED = 1e-9
-"""Greatest error in float64, as a share of the greatest value."""
+"""Greatest accepted error in float64, relative to the greatest value."""
 
 
 @dataclass(frozen=True)
 class Instance:
-    """A graph that is an instance of a pattern, and what it is run on.
+    """A graph that is an instance of a pattern, with data to run it.
 
     Attributes:
         graph: The graph.
-        feeds: Arrays of its inputs.
-        weights: Arrays of its weights.
-        anchor: Name of the node that the pattern's first statement describes.
+        feeds: Arrays for the inputs.
+        weights: Arrays of the weights.
+        anchor: Name of the node that the pattern's first statement matches.
     """
 
     graph: Graph
@@ -52,12 +52,12 @@ class Instance:
 
 
 def run(graph: Graph, feeds: Mapping[str, Array], weights: Weights, block: int) -> list[Array]:
-    """Return what a graph computes, by the reference."""
+    """Return the outputs of a graph, evaluated by the reference."""
     values = dict(feeds)
-    for one in graph.order:
-        operands = [_operand(graph, weights, values, name) for name in one.inputs]
-        results = evaluate(one.operator, operands, dict(one.attributes), len(one.outputs), block=block)
-        values.update({name: array for name, array in zip(one.outputs, results, strict=True) if name})
+    for node in graph.order:
+        operands = [_operand(graph, weights, values, name) for name in node.inputs]
+        results = evaluate(node.operator, operands, dict(node.attributes), len(node.outputs), block=block)
+        values.update({name: array for name, array in zip(node.outputs, results, strict=True) if name})
     return [values[name] if name in values else weights.array(graph.weights[name]) for name in graph.outputs]
 
 
@@ -88,14 +88,14 @@ class _Instances:
         pending = list(self.rule.pattern)
         while pending:
             made = {name for statement in pending for name in statement.outputs}
-            statement = next(one for one in pending if not made & one.operands)
+            statement = next(waiting for waiting in pending if not made & waiting.operands)
             pending.remove(statement)
             name = self._each(statement, block) if statement.each else self._statement(statement, block)
             anchor = name if statement is self.rule.pattern[0] else anchor
         used = {name for statement in self.rule.pattern for name in statement.operands}
         made = [name for statement in self.rule.pattern for name in statement.outputs]
         made = [name for name in made if name not in used or name in self.rule.roots]
-        outputs = [name for one in made if one != ABSENT for name in self._named(one)]
+        outputs = [name for root in made if root != ABSENT for name in self._named(root)]
         graph = Graph.of(self.nodes, self.types, self.weights, list(self.feeds), outputs, [("", self.opset)])
         return Instance(graph, self.feeds, Weights(self.arrays), anchor)
 
@@ -103,12 +103,12 @@ class _Instances:
         outputs: list[str] = []
         for name in statement.outputs:
             count = self.sample.counts[name] if name in statement.several else None
-            one = "" if name == ABSENT else name
-            outputs += [one] if count is None else [f"{name}.{place}" for place in range(count)]
+            given = "" if name == ABSENT else name
+            outputs += [given] if count is None else [f"{name}.{place}" for place in range(count)]
         return self._node(statement.node, outputs, block)
 
     def _each(self, statement: Statement, block: int) -> str:
-        """Make a node for each of several values."""
+        """Make a node for each of several values, and return the name of the first."""
         [output] = statement.outputs
         columns = {item: self._several(values) for item, values in statement.each}
         names = [
@@ -167,10 +167,12 @@ class _Instances:
             return [term.name]
         value = self.sample.values.get(term.name)
         if term.rest:
-            made = [one for one in self.types if one.startswith(f"{term.name}.")]
+            made = [name for name in self.types if name.startswith(f"{term.name}.")]
             if made:
                 return made
-            return [self._leaf(f"{term.name}.{place}", one, term) for place, one in enumerate(value or ())]
+            return [
+                self._leaf(f"{term.name}.{place}", array, term) for place, array in enumerate(value or ())
+            ]
         return [""] if value is None else [self._leaf(term.name, value, term)]
 
     def _leaf(self, name: str, value: Any, term: Any_) -> str:
@@ -189,7 +191,7 @@ class _Instances:
 
 
 def _with(pattern: Operator, names: Mapping[str, str]) -> Operator:
-    """Return a pattern with other names for some values."""
+    """Return a pattern with some values renamed."""
     operands = tuple(
         replace(term, name=names.get(term.name, term.name))
         if isinstance(term, Any_)
@@ -210,26 +212,26 @@ def instance_of(
         rule: The rule.
         sample: An instance of its pattern.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
-        precision: Type of the numbers that stand in the pattern.
-        opset: Version of ONNX's own operators.
+        precision: Type of the numbers in the pattern.
+        opset: Version of ONNX's operator set.
 
     Raises:
-        Exception: The operands of an operator do not fit each other, as numpy or the reference words it.
+        Exception: An operator refuses the operands; the type is that of numpy or the reference.
     """
     return _Instances(rule, sample, precision, opset).build(block)
 
 
 def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
-    """Apply a rule to a random instance of its pattern, and compare what is computed before and after.
+    """Apply a rule to a random instance of its pattern, and compare the results before and after.
 
     Raises:
-        RuleError: It does not apply, or changes the results or their types.
+        RuleError: The rule does not apply, or changes results or their types.
     """
     instance = instance_of(rule, rule.sample(rng), block)
     graph = instance.graph
     sites = list(rule.sites(graph, graph.nodes[instance.anchor], block, "float64"))
     if not sites:
-        raise RuleError(f"{rule.name} does not apply to an instance of its own pattern")
+        raise RuleError(f"{rule.name} does not apply to an instance of the rule's pattern")
     expected = run(graph, instance.feeds, instance.weights, block)
     for site in sites:
         after = graph.rewritten(rule.rewrite(graph, site, block))
@@ -249,7 +251,7 @@ def verify(rule: Rule, rng: np.random.Generator, block: int) -> Instance:
 
 
 def error_of(wanted: Array, got: Array) -> float:
-    """Return the greatest difference as a share of the greatest value; infinite if only one is no number."""
+    """Return the greatest difference relative to the greatest value; infinite if finite elements differ."""
     if wanted.dtype.kind not in "fc":
         return 0.0 if np.array_equal(wanted, got) else float("inf")
     if not np.array_equal(np.isfinite(wanted), np.isfinite(got)):

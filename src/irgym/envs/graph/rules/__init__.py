@@ -1,1 +1,1 @@
-"""Rewrite rules: their language, their matching, and the rules themselves."""
+"""Rewrite rules in groups: one module for each, and a catalogue of all."""

@@ -1,4 +1,4 @@
-"""Rules of activations: exporters write them in pieces, and ONNX Runtime has whole ones for some."""
+"""Rules for activations: ONNX Runtime has single operators for some that exporters write as several."""
 
 import math
 from collections.abc import Callable, Iterator
@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-
-Rng = np.random.Generator
+from irgym.envs.graph.rewriting.samples.operands import Rng
 
 
 def _shape(rng: Rng, least: int = 1) -> tuple[int, ...]:
@@ -15,7 +14,7 @@ def _shape(rng: Rng, least: int = 1) -> tuple[int, ...]:
 
 
 def _sample(**numbers: float) -> Callable[[Rng], Sample]:
-    """Return samples of x, of any shape, and some numbers."""
+    """Return samples of x, of random shape, and of numbers."""
 
     def sample(rng: Rng) -> Sample:
         values = {name: np.array(number) for name, number in numbers.items()}
@@ -25,7 +24,7 @@ def _sample(**numbers: float) -> Callable[[Rng], Sample]:
 
 
 def _near(name: str, number: float) -> str:
-    """Return the condition that a weight is a number, as float32 rounds it."""
+    """Return the condition that a weight equals a number up to float32 rounding."""
     return f"abs({name}.number - {number!r}) < {1e-6 * number!r}"
 
 
@@ -36,7 +35,7 @@ _PRODUCTS = {
     "-half-inside": "Mul(x, Mul({}, 0.5))",
     "-half-last": "Mul(Mul(x, {}), 0.5)",
 }
-"""How half of x times a factor is written."""
+"""Patterns for x times a factor times 0.5."""
 
 
 def _erf_gelu() -> Iterator[Rule]:
@@ -152,7 +151,7 @@ RULES = (
         where="x.floating",
         after="y = Mul(x, HardSigmoid(x, alpha=1 / 6, beta=0.5))",
         sample=lambda rng: Sample({"x": 4 * rng.standard_normal(_shape(rng))}),
-        source="ONNX's definition of HardSwish; what ONNX Runtime runs",
+        source="ONNX's definition of HardSwish, as ONNX Runtime computes it",
     ),
 )
-"""Rules of activations."""
+"""Rules for activations."""

@@ -1,8 +1,9 @@
-"""Rules of attention: ONNX Runtime's multi-head operators from heads, and from those the packed one.
+"""Rules for attention: ONNX Runtime's multi-head attention from heads, and packed attention from that.
 
-What leads there from exporters' forms is in `heads` and `products`: the scale and the transposed keys move
-into a FusedMatMul, masks into one that is added. Then `multi-head-attention` takes heads and softmax,
-`attention-bias` what is added to queries, keys and values, and `packed-attention` their projections.
+`heads` and `products` bring the forms that exporters write into a common one: scale and transposed keys move
+into a FusedMatMul, and all masks become one added mask. Then `multi-head-attention` replaces heads and
+softmax, `attention-bias` absorbs biases of queries, keys and values, and `packed-attention` absorbs the
+projections.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -12,17 +13,12 @@ import numpy as np
 
 from irgym.envs.graph.ir.node import Attribute
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-
-Rng = np.random.Generator
-
-
-def _sizes(rng: Rng, count: int) -> list[int]:
-    return rng.integers(2, 6, count).tolist()
+from irgym.envs.graph.rewriting.samples.operands import Rng, random_sizes
 
 
 def _heads(rng: Rng, cross: bool = True) -> tuple[dict[str, Any], tuple[int, ...]]:
-    """Return queries, keys and values, shape (batch, length, hidden); batch, heads, length and total."""
-    batch, heads, length, total, size, other = _sizes(rng, 6)
+    """Return queries, keys and values, shape (batch, length, hidden), and batch, heads, length and total."""
+    batch, heads, length, total, size, other = random_sizes(rng, 6, 2)
     total = total if cross else length
     values = {
         "q": rng.standard_normal((batch, length, heads * size)),
@@ -33,7 +29,7 @@ def _heads(rng: Rng, cross: bool = True) -> tuple[dict[str, Any], tuple[int, ...
 
 
 def _mask(rng: Rng, batch: int, heads: int, length: int, total: int) -> Any:
-    """Return what is added to scores, of one of the shapes that broadcast to them."""
+    """Return a mask to add to scores, of a random shape that broadcasts to theirs."""
     whole = [(batch, heads, length, total), (1, heads, length, total), (batch, 1, length, total)]
     shapes = [
         *whole,
@@ -74,8 +70,8 @@ def _split_sample(
 ) -> Callable[[Rng], Sample]:
     def sample(rng: Rng) -> Sample:
         values, (batch, heads, length, total) = _heads(rng, cross)
-        for name, one in (("t", "q"), ("u", "k"), ("w", "v")):
-            values[name] = np.array([batch, values[one].shape[1], heads, -1])
+        for name, operand in (("t", "q"), ("u", "k"), ("w", "v")):
+            values[name] = np.array([batch, values[operand].shape[1], heads, -1])
         joined = [batch, length, -1] if rng.integers(2) else [batch * length, -1]
         values["x"] = np.array(joined)
         if masked:
@@ -108,13 +104,13 @@ def _multi_head() -> Iterator[Rule]:
 
 
 def _standard() -> Iterator[Rule]:
-    """Return the rules of ONNX's Attention.
+    """Return the rules for ONNX's Attention.
 
-    Of rows that are masked as a whole, ONNX Runtime makes 0 there and NaN here: masks must be known, and have
-    none.
+    For rows that are masked completely, ONNX Runtime returns 0 from ONNX's operator and NaN from
+    MultiHeadAttention: masks must be known to have no such rows.
     """
     names = zip("def", "ghi", strict=True)
-    heads = ", ".join(f"{name} := Transpose({one}, perm=[0, 2, 1, 3])" for name, one in names)
+    heads = ", ".join(f"{name} := Transpose({operand}, perm=[0, 2, 1, 3])" for name, operand in names)
     fits = "m.open and m.rank > 1 and m.shape[-1] == h.shape[1]"
     whole = _BIAS.replace("s.shape[2:]", "(g.shape[1], h.shape[1])")
     truths = f"m = mask(like(q, 0.0), m){whole}"
@@ -141,7 +137,7 @@ def _standard() -> Iterator[Rule]:
             after=bias + _JOIN.format(given, f", scale=n.get('scale'){causal}"),
             shared=_SHARED,
             sample=_standard_sample(name),
-            source="ONNX and ONNX Runtime: the same operator of operator set 23 under two names",
+            source="ONNX and ONNX Runtime: two names of the same operator (operator set 23)",
         )
 
 
@@ -178,7 +174,7 @@ _WEIGHTS = "q.floating and q.rank == k.rank == v.rank == 3 and p is None and (c 
 def _attention(
     rng: Rng, cross: bool = True, bias: bool | None = None
 ) -> tuple[dict[str, Any], dict[str, Attribute], tuple[int, ...]]:
-    """Return operands q, k, v, c, p and m of a random MultiHeadAttention, its attributes, and sizes."""
+    """Return the operands q, k, v, c, p and m of a random MultiHeadAttention, its attributes, and sizes."""
     values, sizes = _heads(rng, cross)
     total = sum(values[name].shape[-1] for name in "qkv")
     values["c"] = rng.standard_normal(total) if (rng.integers(2) if bias is None else bias) else None
@@ -195,23 +191,33 @@ def _attention(
 
 
 def _biases() -> Iterator[Rule]:
-    """Return rules that take what is added to some of queries, keys and values into the attention's bias."""
+    """Return rules that move biases of queries, keys and values into the bias of the attention."""
     for added in ("qkv", "qv", "qk", "kv", "q", "k", "v"):
-        operands = [f"Add({one}, {one}b)" if one in added else one for one in "qkv"]
-        parts = [f"{one}b" if one in added else f"zeros(qb, {one}.shape[-1:])" for one in "qkv"]
+        operands = [f"Add({operand}, {operand}b)" if operand in added else operand for operand in "qkv"]
+        parts = [
+            f"{operand}b" if operand in added else f"zeros(qb, {operand}.shape[-1:])" for operand in "qkv"
+        ]
         first = added[0]
 
         def sample(rng: Rng, added: str = added) -> Sample:
             values, attributes, _ = _attention(rng)
-            values.update({f"{one}b": rng.standard_normal(values[one].shape[-1]) for one in added})
-            weights = frozenset({"c", *(f"{one}b" for one in added)})
+            values.update(
+                {f"{operand}b": rng.standard_normal(values[operand].shape[-1]) for operand in added}
+            )
+            weights = frozenset({"c", *(f"{operand}b" for operand in added)})
             return Sample(values, weights, nodes={"n": attributes})
 
         yield Rule(
             f"attention-bias-{added}",
             before=f"y = {_ONE.format(*operands)}",
             where=" and ".join(
-                [_WEIGHTS, *(f"{one}b.constant and {one}b.shape == {one}.shape[-1:]" for one in added)]
+                [
+                    _WEIGHTS,
+                    *(
+                        f"{operand}b.constant and {operand}b.shape == {operand}.shape[-1:]"
+                        for operand in added
+                    ),
+                ]
             ),
             after=f"""
 given = concat(0, {", ".join(parts).replace("qb,", f"{first}b,")})
@@ -260,7 +266,8 @@ def _packed(rng: Rng) -> Sample:
     values, attributes, sizes = _attention(rng, cross=False)
     x = rng.standard_normal((sizes[0], sizes[2], 3))
     weights = {
-        name: rng.standard_normal((3, values[one].shape[-1])) for name, one in zip("uvw", "qkv", strict=True)
+        name: rng.standard_normal((3, values[operand].shape[-1]))
+        for name, operand in zip("uvw", "qkv", strict=True)
     }
     return Sample(
         {"x": x, **weights, **{name: values[name] for name in "cpm"}},
@@ -271,7 +278,7 @@ def _packed(rng: Rng) -> Sample:
 
 def _split_packed(rng: Rng, sequence_first: bool) -> Sample:
     values, attributes, (batch, _, length, _) = _attention(rng, cross=False)
-    sizes = [values[one].shape[-1] for one in "qkv"]
+    sizes = [values[operand].shape[-1] for operand in "qkv"]
     x = rng.standard_normal((batch, length, 3))
     given: dict[str, Any] = {
         "x": x,
@@ -296,7 +303,7 @@ y = Attention(x, w, add(b, c) if c else b, None, None, m,
 def _splits() -> Iterator[Rule]:
     for name, wrapped in (("split", "{0}"), ("sequence-first", "Transpose({0}, perm=[1, 0, 2])")):
         projection = f"MatMul({wrapped.format('x')}, w)"
-        operands = [wrapped.format(one) for one in "qkv"]
+        operands = [wrapped.format(operand) for operand in "qkv"]
         yield Rule(
             f"packed-attention-{name}",
             before=f"y = {_ONE.format(*operands)}\nq, k, v = Split(Add({projection}, b), *sizes, axis=axis)",
@@ -309,7 +316,7 @@ def _splits() -> Iterator[Rule]:
 
 def _causal_packed(rng: Rng) -> Sample:
     values, attributes, (batch, _, length, _) = _attention(rng, cross=False)
-    sizes = tuple(values[one].shape[-1] for one in "qkv")
+    sizes = tuple(values[operand].shape[-1] for operand in "qkv")
     given: dict[str, Any] = {
         "x": rng.standard_normal((batch, length, 3)),
         "w": rng.standard_normal((3, sum(sizes))),
@@ -358,4 +365,4 @@ y = Attention(x, concat(1, u, v, w), given, None, None, m, qkv_hidden_sizes=size
     ),
     *_splits(),
 )
-"""Rules of attention."""
+"""Rules for attention."""

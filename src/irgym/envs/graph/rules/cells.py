@@ -1,11 +1,11 @@
-"""Rules that recognise the cells of unrolled LSTMs and GRUs, and make layers of them.
+"""Rules that recognise the cells of unrolled LSTMs and GRUs, and turn them into layers.
 
-A cell, as PyTorch's exporter writes its own, becomes a layer of one step; each step that follows is appended
-to the layer of those before it. `irgym.envs.graph.rules.stacking` removes what is left of the unrolling.
+A cell, in the form of PyTorch's exporter, becomes a layer of one step; `layers` appends the following steps,
+and `stacking` removes the rest of the unrolling.
 
-The first step needs no product of its state, which is zero: the exporter computes it, so that of the weights
-of the state nothing is left there. They do not matter as long as there is one step; where more follow, theirs
-are taken. The bias is left, once for each element of the batch.
+In the first step the state is zero, so the exporter folds its product into a constant: only the bias remains,
+repeated for each element of the batch, and the weights of the state are gone. They do not matter for a single
+step; where more steps follow, theirs are used.
 """
 
 from collections.abc import Callable
@@ -13,17 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.rewriting.operands import Rng, array, either, pick, sample
 from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import Rng, array, either, pick, sample
 
 _SOURCE = "cuDNN's and others' recurrent layers; ONNX's LSTM and GRU"
 
 _GEMM = "transA=0, transB=1, alpha=1.0, beta=1.0"
 _OF_INPUT = f"Gemm(x, w, b, {_GEMM})"
 _OF_STATE = f"Gemm(s, r, e, {_GEMM})"
-"""What is multiplied with weights of shape (gates * hidden, inputs), and with (gates * hidden, hidden)."""
+"""Products of input and state with weights of shape (gates * hidden, inputs) and (gates * hidden, hidden)."""
 
-# PyTorch's gates are input, forget, cell, output; ONNX's are input, output, forget, cell.
+# Order of gates in PyTorch: input, forget, cell, output; in ONNX: input, output, forget, cell.
 _LSTM = f"""
 h = Mul(Sigmoid(o), Tanh(d)); d = Add(Mul(Sigmoid(f), c), Mul(Sigmoid(i), Tanh(g)))
 i, f, g, o = (p := Split(z, [n], axis=k)); z = Add({{}}, {_OF_INPUT})
@@ -34,7 +34,7 @@ _LSTM_FITS = (
     " and c.shape == d.shape == i.shape == f.shape == g.shape == o.shape and b.shape == (4 * d.shape[1],)"
 )
 
-# PyTorch's are reset, update, new; ONNX's are update, reset, hidden.
+# Order of gates in PyTorch: reset, update, new; in ONNX: update, reset, hidden.
 _GRU = f"""
 h = Add(Mul(Sub(s, n), Sigmoid(Add(sz, xz))), n); n = Tanh(Add(xn, Mul(sn, Sigmoid(Add(sr, xr)))))
 sr, sz, sn = (p := Split({{}}, [l], axis=k)); xr, xz, xn = (q := Split({_OF_INPUT}, [m], axis=j))
@@ -79,7 +79,7 @@ h = Squeeze(made, whole(0, 1))
 
 
 def _cell_of(rng: Rng, gates: int, first: bool) -> tuple[dict[str, Any], str, int]:
-    """Return operands of a cell, the names of those that are weights, and the length of states."""
+    """Return the operands of a cell, the names of its weights, and the size of the state."""
     batch, inputs, hidden = (int(size) for size in rng.integers(1, 5, 3))
     rows = gates * hidden
     values = {"x": array(rng, batch, inputs), "w": array(rng, rows, inputs), "b": array(rng, rows)}
@@ -90,7 +90,7 @@ def _cell_of(rng: Rng, gates: int, first: bool) -> tuple[dict[str, Any], str, in
 
 
 def _cut(rng: Rng, count: int, size: int) -> tuple[list[int] | None, dict[str, Any]]:
-    """Return the operand of a Split into equal parts, and its attributes: one of them says the parts."""
+    """Return sizes and attributes of a Split into equal parts, which either of them defines."""
     return pick(rng, ([size] * count, {}), (None, {"num_outputs": count}))
 
 
@@ -124,7 +124,13 @@ def _gru_cell(first: bool) -> Callable[[Rng], Sample]:
 
 
 def _lstm(name: str, first: bool, last: bool) -> Rule:
-    """Return the rule of LSTM's cells: of the first step, and of those whose memory nothing needs."""
+    """Return a rule for LSTM cells.
+
+    Args:
+        name: Name of the rule.
+        first: Whether the cell is the first step.
+        last: Whether no other node needs the memory of the cell.
+    """
     weights = _WEIGHTS.format("d", _LSTM_ORDER, "row(t)" if first else "e")
     state = _ZERO_WEIGHTS if first else _STATE_WEIGHTS.format(_LSTM_ORDER)
     layer = _LSTM_LAYER.format(1 if last else 3)
@@ -139,7 +145,7 @@ def _lstm(name: str, first: bool, last: bool) -> Rule:
 
 
 def _gru(name: str, first: bool) -> Rule:
-    """Return the rule of GRU's cells: of the first step, or of others."""
+    """Return the rule for GRU cells: for the first step, or for later ones."""
     weights = _WEIGHTS.format("h", _GRU_ORDER, "row(t)" if first else "e")
     state = _ZERO_WEIGHTS if first else _STATE_WEIGHTS.format(_GRU_ORDER)
     return Rule(
@@ -160,4 +166,4 @@ RULES = (
     _gru("gru-cell", first=False),
     _gru("gru-cell-first", first=True),
 )
-"""Rules of cells."""
+"""Rules for recurrent cells."""

@@ -1,29 +1,29 @@
-"""Rules of Split, Concat, Slice and Gather: what they cancel and merge.
+"""Rules for Split, Concat, Slice and Gather: pairs that cancel or merge.
 
-All are exact. Where places are cut out, the places must be known: weights of whole numbers.
+All are exact. Slices and indices must be known, as integer weights.
 """
 
 from typing import Any
 
-from irgym.envs.graph.rewriting.operands import (
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import (
     Rng,
     array,
     axis_of,
     either,
-    integers,
+    index_array,
     parts_of,
     pick,
     resized,
     sample,
     shape_of,
 )
-from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SLICE = "Slice({}, *[whole(*column) for column in columns({})])"
 
 
 def _cut(rng: Rng, **more: Any) -> Sample:
-    """Return operands x and s of a Split into `parts`, which is joined or cut again along the same axis."""
+    """Return operands x and s of a Split into `parts`, to be joined or split again along the same axis."""
     shape, sizes = shape_of(rng), parts_of(rng)
     axis = int(rng.integers(len(shape)))
     return sample(
@@ -36,19 +36,19 @@ def _cut(rng: Rng, **more: Any) -> Sample:
 
 
 def _neighbours(rng: Rng) -> Sample:
-    one = _cut(rng)
-    sizes = one.values["s"]
+    split = _cut(rng)
+    sizes = split.values["s"]
     place = int(rng.integers(len(sizes) - 1))
-    rest = [resized(one.values["x"].shape, axis_of(one, one.values["x"].ndim), 2)]
+    rest = [resized(split.values["x"].shape, axis_of(split, split.values["x"].ndim), 2)]
     heads = [array(rng, *shape) for shape in rest * int(rng.integers(3))]
     tails = [array(rng, *shape) for shape in rest * int(rng.integers(1, 3))]
-    values = {**one.values, "head": heads, "tail": tails}
+    values = {**split.values, "head": heads, "tail": tails}
     counts = {"before": place, "after": len(sizes) - place - 2}
-    return sample(values, "s", attributes=one.attributes, counts=counts)
+    return sample(values, "s", attributes=split.attributes, counts=counts)
 
 
 def _cut_join(rng: Rng) -> Sample:
-    """Return a Concat that is split at some of the places where it was joined, or only there."""
+    """Return a Concat that is split again, at some of its joints or inside its parts."""
     shape = shape_of(rng)
     axis = int(rng.integers(len(shape)))
     runs = [(pick(rng, [a], [b, a - b] if a > b else [a]), a) for a, b in rng.integers(1, 4, (3, 2)).tolist()]
@@ -63,15 +63,15 @@ def _cut_join(rng: Rng) -> Sample:
 
 
 def _cut_twice(rng: Rng) -> Sample:
-    one = _cut(rng)
-    sizes = list(one.values["s"])
+    split = _cut(rng)
+    sizes = list(split.values["s"])
     place = int(rng.integers(len(sizes)))
     sizes[place] = 3
-    axis = axis_of(one, one.values["x"].ndim)
-    x = array(rng, *resized(one.values["x"].shape, axis, sum(sizes)))
+    axis = axis_of(split, split.values["x"].ndim)
+    x = array(rng, *resized(split.values["x"].shape, axis, sum(sizes)))
     inner = pick(rng, [1, 2], [1, 1, 1])
     counts = {"head": place, "tail": len(sizes) - place - 1, "parts": len(inner)}
-    return sample({"x": x, "s": sizes, "t": inner}, "s t", attributes=one.attributes, counts=counts)
+    return sample({"x": x, "s": sizes, "t": inner}, "s t", attributes=split.attributes, counts=counts)
 
 
 def _joined_twice(rng: Rng) -> Sample:
@@ -86,7 +86,7 @@ def _joined_twice(rng: Rng) -> Sample:
 
 
 def _window(rng: Rng, shape: tuple[int, ...], axis: int, low: int, high: int) -> list[list[int]]:
-    """Return operands of a Slice that cuts along an axis between two places, and maybe along another."""
+    """Return operands of a Slice along an axis, within a range, and possibly along another axis."""
     start = int(rng.integers(low, high))
     end, step = int(rng.integers(start + 1, high + 1)), int(rng.integers(1, 3))
     lows, highs, axes, steps = [start], [end], [either(rng, axis, len(shape))], [step]
@@ -122,18 +122,20 @@ def _slices(rng: Rng) -> Sample:
 
 
 def _slice_of_part(rng: Rng) -> Sample:
-    one = _cut(rng)
-    x, sizes = one.values["x"], one.values["s"]
+    split = _cut(rng)
+    x, sizes = split.values["x"], split.values["s"]
     place = int(rng.integers(len(sizes)))
-    axis = axis_of(one, x.ndim)
+    axis = axis_of(split, x.ndim)
     cut = _window(rng, x.shape, axis, 0, sizes[place])
     counts = {"head": place, "tail": len(sizes) - place - 1}
-    return sample({**one.values, "cut": cut}, "s cut", attributes={"k": one.attributes["k"]}, counts=counts)
+    return sample(
+        {**split.values, "cut": cut}, "s cut", attributes={"k": split.attributes["k"]}, counts=counts
+    )
 
 
 def _places(rng: Rng, low: int, high: int) -> Any:
     shape = pick(rng, (), (), (2,), (1, 2))
-    return integers(rng, low, high, shape)
+    return index_array(rng, low, high, shape)
 
 
 def _gather_of_slice(rng: Rng) -> Sample:
@@ -158,19 +160,19 @@ def _gather_of_join(rng: Rng) -> Sample:
 
 
 def _gather_of_part(rng: Rng) -> Sample:
-    one = _cut(rng)
-    sizes = one.values["s"]
+    split = _cut(rng)
+    sizes = split.values["s"]
     place = int(rng.integers(len(sizes)))
-    values = {**one.values, "i": _places(rng, -sizes[place], sizes[place])}
+    values = {**split.values, "i": _places(rng, -sizes[place], sizes[place])}
     counts = {"head": place, "tail": len(sizes) - place - 1}
-    return sample(values, "s i", attributes=one.attributes, counts=counts)
+    return sample(values, "s i", attributes=split.attributes, counts=counts)
 
 
 def _gathers(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng))
     axis = int(rng.integers(x.ndim))
     size, count = x.shape[axis], int(rng.integers(1, 5))
-    first = integers(rng, -size, size, (count,))
+    first = index_array(rng, -size, size, (count,))
     values = {"x": x, "i": first, "j": _places(rng, -count, count)}
     return sample(values, "i j", attributes={"k": either(rng, axis, x.ndim), "m": either(rng, axis, x.ndim)})
 
@@ -179,14 +181,14 @@ def _gather_of_transpose(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng))
     order = tuple(rng.permutation(x.ndim).tolist())
     axis = int(rng.integers(x.ndim))
-    index = integers(rng, 0, x.shape[order[axis]])
+    index = index_array(rng, 0, x.shape[order[axis]])
     return sample({"x": x, "i": index}, "i", attributes={"p": order, "k": either(rng, axis, x.ndim)})
 
 
 def _one_place(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng))
     axis = int(rng.integers(x.ndim))
-    index = integers(rng, -x.shape[axis], x.shape[axis])
+    index = index_array(rng, -x.shape[axis], x.shape[axis])
     return sample({"x": x, "i": index}, "i", attributes={"k": either(rng, axis, x.ndim)})
 
 
@@ -259,9 +261,9 @@ head, parts, tail = made[:first], made[first:last], made[last:]
         "slice-of-concat",
         before="y = Slice(c, *cut); c = (j := Concat(*head, x, *tail, axis=k))",
         where="inside(window(c.shape, cut), front(k, c.rank),"
-        " sum([one.shape[k] for one in head]), x.shape[k])",
+        " sum([part.shape[k] for part in head]), x.shape[k])",
         after=f"""
-moved = shifted(window(c.shape, cut), front(k, c.rank), -sum([one.shape[k] for one in head]))
+moved = shifted(window(c.shape, cut), front(k, c.rank), -sum([part.shape[k] for part in head]))
 y = {_SLICE.format("x", "moved")}
 """,
         sample=_slice_of_join,
@@ -278,7 +280,7 @@ y = {_SLICE.format("x", "merged")}
 """,
         sample=_slices,
         shared=("i",),
-        source="a slice of a slice is one",
+        source="a slice of a slice is a slice",
     ),
     Rule(
         "slice-of-split",
@@ -287,7 +289,7 @@ y = {_SLICE.format("x", "merged")}
         after=f"""
 axis = front(k, x.rank)
 whole_part = {{axis: (0, a.shape[axis], 1), **window(a.shape, cut)}}
-moved = shifted(whole_part, axis, sum([one.shape[k] for one in head]))
+moved = shifted(whole_part, axis, sum([part.shape[k] for part in head]))
 y = {_SLICE.format("x", "moved")}
 """,
         sample=_slice_of_part,
@@ -305,28 +307,28 @@ y = Gather(x, indices(shaped(places, i.shape)), axis=k)
 """,
         sample=_gather_of_slice,
         shared=("s",),
-        source="ONNX Runtime's GatherSliceToSplitFusion, taken apart",
+        source="ONNX Runtime's GatherSliceToSplitFusion, in steps",
     ),
     Rule(
         "gather-of-concat",
         before="y = Gather(c, i, axis=k); c = (j := Concat(*head, x, *tail, axis=m))",
         where="i.elements and front(k, c.rank) == front(m, c.rank) and all([0 <= front(place, c.shape[k])"
-        " - sum([one.shape[k] for one in head]) < x.shape[k] for place in i.elements])",
+        " - sum([part.shape[k] for part in head]) < x.shape[k] for place in i.elements])",
         after="""
-start = sum([one.shape[k] for one in head])
+start = sum([part.shape[k] for part in head])
 places = [front(place, c.shape[k]) - start for place in i.elements]
 y = Gather(x, indices(shaped(places, i.shape)), axis=k)
 """,
         sample=_gather_of_join,
         shared=("j",),
-        source="elements of one part",
+        source="indices within a single part",
     ),
     Rule(
         "gather-of-split",
         before="y = Gather(a, i, axis=m); *head, a, *tail = (s_ := Split(x, [s], axis=k))",
         where="i.elements and front(k, x.rank) == front(m, x.rank) and all(head)",
         after="""
-start = sum([one.shape[k] for one in head])
+start = sum([part.shape[k] for part in head])
 places = [start + front(place, a.shape[k]) for place in i.elements]
 y = Gather(x, indices(shaped(places, i.shape)), axis=m)
 """,
@@ -341,7 +343,7 @@ y = Gather(x, indices(shaped(places, i.shape)), axis=m)
         after="y = Gather(x, indices(shaped([i.elements[place] for place in j.elements], j.shape)), axis=k)",
         sample=_gathers,
         shared=("g",),
-        source="elements of elements",
+        source="a gather of a gather is a gather",
     ),
     Rule(
         "gather-of-transpose",
@@ -365,4 +367,4 @@ y = Reshape(part, whole(*y.shape))
         source="ONNX Runtime's GatherToSliceFusion",
     ),
 )
-"""Rules of Split, Concat, Slice and Gather."""
+"""Rules for Split, Concat, Slice and Gather."""

@@ -1,7 +1,7 @@
-"""Rules that bring the forms in which exporters write attention into one, which `attention` starts from.
+"""Rules that bring attention, as different exporters write it, into the common form that `attention` matches.
 
-In that form the scores are a `FusedMatMul` (transB) of heads, each the Transpose of a Reshape; what masks
-them is added; a Softmax follows directly; and the heads are joined by a Transpose and a Reshape.
+In that form, scores are a FusedMatMul (transB) of heads, each a Transpose of a Reshape; a single mask is
+added to the scores; a Softmax follows directly; and a Transpose and a Reshape join the heads.
 """
 
 from collections.abc import Callable, Iterator
@@ -10,17 +10,12 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-
-Rng = np.random.Generator
-
-
-def _sizes(rng: Rng, count: int) -> list[int]:
-    return rng.integers(2, 6, count).tolist()
+from irgym.envs.graph.rewriting.samples.operands import Rng, random_sizes
 
 
 def _scores(rng: Rng) -> tuple[Any, Any]:
-    """Return scores, and a mask of true and false that broadcasts to them."""
-    batch, heads, rows, columns = _sizes(rng, 4)
+    """Return scores, and a boolean mask that broadcasts to them."""
+    batch, heads, rows, columns = random_sizes(rng, 4, 2)
     shapes = [(batch, 1, 1, columns), (batch, 1, rows, columns), (rows, columns), (1, heads, rows, columns)]
     seen = rng.random(shapes[int(rng.integers(len(shapes)))]) < 0.7
     return rng.standard_normal((batch, heads, rows, columns)), seen
@@ -58,11 +53,11 @@ def _two_masks(rng: Rng) -> Sample:
 
 
 _ROWS = "(*range({0} - 2), {0} - 1, {0} - 2)"
-"""The order of axes that exchanges the last two."""
+"""The order of axes that swaps the last two."""
 
 
 def _keys(rng: Rng) -> Sample:
-    batch, heads, rows, size = _sizes(rng, 4)
+    batch, heads, rows, size = random_sizes(rng, 4, 2)
     values = {
         "x": rng.standard_normal((batch, heads, rows, size)),
         "a": np.array([-1, rows, size]),
@@ -79,7 +74,7 @@ def _keys_apart(rng: Rng) -> Sample:
 
 def _merged_keys(kind: str) -> Callable[[Rng], Sample]:
     def sample(rng: Rng) -> Sample:
-        batch, heads, rows, columns, size = _sizes(rng, 5)
+        batch, heads, rows, columns, size = random_sizes(rng, 5, 2)
         values = {
             "x": rng.standard_normal((batch, heads, rows, size)),
             "w": rng.standard_normal((batch, columns, heads, size)),
@@ -106,7 +101,7 @@ def _merged() -> Iterator[Rule]:
 
 
 def _sequence_first(rng: Rng) -> Sample:
-    rows, batch, heads, size = _sizes(rng, 4)
+    rows, batch, heads, size = random_sizes(rng, 4, 2)
     values = {
         "x": rng.standard_normal((rows, batch, heads * size)),
         "a": np.array([rows, batch * heads, size]),
@@ -122,7 +117,7 @@ def _heads_first(rng: Rng) -> Sample:
 
 
 def _joined(rng: Rng) -> Sample:
-    batch, heads, rows, size = _sizes(rng, 4)
+    batch, heads, rows, size = random_sizes(rng, 4, 2)
     target = [rows * batch, heads * size] if rng.integers(2) else [rows, batch, heads * size]
     return Sample(
         {"o": rng.standard_normal((batch, heads, rows, size)), "s": np.array(target)}, frozenset("s")
@@ -130,7 +125,7 @@ def _joined(rng: Rng) -> Sample:
 
 
 def _around(rng: Rng) -> Sample:
-    inner, out, *lead = _sizes(rng, 4)
+    inner, out, *lead = random_sizes(rng, 4, 2)
     values = {"w": rng.standard_normal((inner, out)), "b": rng.standard_normal(out)}
     return Sample({"x": rng.standard_normal((*lead, inner)), **values}, frozenset("wb"), {"p": (1, 0, 2)})
 
@@ -152,7 +147,7 @@ def _transposed() -> Iterator[Rule]:
 
 
 def _stacked(rng: Rng) -> Sample:
-    rows, batch, size = _sizes(rng, 3)
+    rows, batch, size = random_sizes(rng, 3, 2)
     values = {
         "l": rng.standard_normal((rows, batch, 3 * size)),
         "r": np.array([rows, batch, 3, size]),
@@ -163,7 +158,7 @@ def _stacked(rng: Rng) -> Sample:
 
 
 def _thirds(rng: Rng) -> Sample:
-    shape, axis = _sizes(rng, 4), int(rng.integers(-4, 4))
+    shape, axis = random_sizes(rng, 4, 2), int(rng.integers(-4, 4))
     shape[axis] = 3
     return Sample({"s": rng.standard_normal(shape)}, attributes={"a": axis})
 
@@ -174,14 +169,14 @@ def _negated(rng: Rng) -> Sample:
 
 
 def _batched_sum(rng: Rng) -> Sample:
-    batch, heads, rows, columns = _sizes(rng, 4)
+    batch, heads, rows, columns = random_sizes(rng, 4, 2)
     values = {name: rng.standard_normal((batch * heads, rows, columns)) for name in "ab"}
     return Sample({**values, "s": np.array([-1, heads, rows, columns])}, frozenset("s"))
 
 
 def _batched_product(kind: str) -> Callable[[Rng], Sample]:
     def sample(rng: Rng) -> Sample:
-        batch, heads, rows, inner, columns = _sizes(rng, 5)
+        batch, heads, rows, inner, columns = random_sizes(rng, 5, 2)
         flip = kind == "FusedMatMul" and bool(rng.integers(2))
         right = rng.standard_normal((batch, heads, inner, columns))
         right = right.swapaxes(-1, -2) if flip else right
@@ -222,7 +217,7 @@ RULES = (
         where="x.finite and y.shape == x.shape",
         after="y = Softmax(x, **n)",
         sample=_clean,
-        source="what PyTorch's exporter writes after a softmax; of finite numbers, that is never NaN",
+        source="PyTorch's exporter, which guards softmax against NaN; with finite scores there is none",
     ),
     Rule(
         "softmax-no-mask",
@@ -230,7 +225,7 @@ RULES = (
         where="m.zero and y.shape == x.shape",
         after="y = Softmax(x, **n)",
         sample=_zeros,
-        source="folding of constants",
+        source="constant folding",
     ),
     Rule(
         "softmax-where-mask",
@@ -255,7 +250,7 @@ RULES = (
         after="y = Softmax(Add(f, Add(r, m)), **n)",
         shared=("k",),
         sample=_two_masks,
-        source="associativity: all that is added to the scores becomes one mask",
+        source="associativity: all masks become a single one",
     ),
     Rule(
         "key-transpose",
@@ -264,7 +259,7 @@ RULES = (
         " and y.shape == (*x.shape[:-2], x.shape[-1], x.shape[-2])",
         after=f"y = Transpose(x, perm={_ROWS.format('x.rank')})",
         sample=_keys,
-        source="what PyTorch's exporter writes for the transposed keys; ONNX Runtime's ReshapeFusion",
+        source="PyTorch's exporter, for transposed keys; ONNX Runtime's ReshapeFusion",
     ),
     Rule(
         "reshape-before-transpose",
@@ -274,7 +269,7 @@ RULES = (
         after="y = Transpose(Reshape(x, whole(*y.shape[:-2], *x.shape[-2:])),"
         f" perm={_ROWS.format('y.rank')})",
         sample=_keys_apart,
-        source="a view of leading axes, of size 1 too, commutes with a transpose of the last two",
+        source="a reshape of leading axes, of size 1 too, commutes with a transpose of the last two",
     ),
     *_merged(),
     Rule(
@@ -365,4 +360,4 @@ v = Squeeze(third, whole(a))
     ),
     *_batched(),
 )
-"""Rules of what surrounds attention."""
+"""Rules for heads, scores and masks of attention."""

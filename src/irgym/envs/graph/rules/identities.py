@@ -1,4 +1,4 @@
-"""Rules of operators that only hand on an operand: Add of 0, Mul by 1, moves that move nothing, Dropout.
+"""Rules for operators that only pass an operand on: Add of 0, Mul by 1, trivial moves, Dropout.
 
 All are exact.
 """
@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.ir.node import Attribute
-from irgym.envs.graph.rewriting.operands import (
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import (
     Rng,
     array,
     pick,
     sample,
     shape_of,
 )
-from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 
 def _idle(rng: Rng) -> Sample:
@@ -64,4 +64,4 @@ RULES = (
         source="ONNX Runtime's NoopElimination",
     ),
 )
-"""Rules of operators that do nothing."""
+"""Rules for operators without effect."""

@@ -1,17 +1,17 @@
-"""Rules that join layers of recurrent cells in a chain: the second goes on where the first ends.
+"""Rules that merge consecutive recurrent layers: the second continues from the state of the first.
 
-A first layer of one step is merged with the next one, of any number; what was merged before has its inputs
-joined and its results split, and the next one is appended to it. There are rules for each because patterns
-must tell what becomes of the values between: whether the state of the first is needed elsewhere too ("quiet":
-it is not), and whether the memory of the second is needed ("last": it is not).
+A layer of one step is merged with the next layer, of any number of steps. A layer that was merged before has
+concatenated inputs and split results; the next layer is appended to it. There are several rules because a
+pattern determines which values between the layers are needed elsewhere: in `quiet` rules the state of the
+first layer is not, and in `last` rules the memory of the second is not.
 """
 
 from collections.abc import Callable
 from itertools import product
 from typing import Any
 
-from irgym.envs.graph.rewriting.operands import Rng, array, parts_of, pick, sample
 from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import Rng, array, parts_of, pick, sample
 
 _SOURCE = "steps of one recurrent layer"
 
@@ -21,24 +21,24 @@ _FITS = (
     " and not m.get('layout', 0) and not m.get('input_forget', 0)"
     " and p.shape[0] == 1 and h.shape == p.shape[2:]"
 )
-# While there is one step, and its state before is zero, the weights of that do not matter.
+# With a single step and an initial state of zero, the weights of the state do not matter.
 _SAME_WEIGHTS = " and r.constant and u.constant and (s is None or r.weight.digest == u.weight.digest)"
 
 _AFTER = """
 made = Same(m, Concat({inputs}, x, axis=0), w, r, b, None, {states}, outputs={outputs})
-parts = Split(made[0], whole(*[one.shape[0] for one in ({parts}, y)]), outputs={count}, axis=0)
+parts = Split(made[0], whole(*[part.shape[0] for part in ({parts}, y)]), outputs={count}, axis=0)
 y = parts[-1]
 """
 
 
 def _merged(kind: str, append: bool, quiet: bool, last: bool) -> Rule:
-    """Return the rule for two layers of a kind.
+    """Return the rule for two layers of the same kind.
 
     Args:
         kind: LSTM or GRU.
-        append: Whether the first was merged before.
-        quiet: Whether nothing but the second needs the first's state.
-        last: Whether nothing needs the memory of the second; a GRU has none.
+        append: Whether the first layer was merged before.
+        quiet: Whether only the second layer uses the state of the first.
+        last: Whether the memory of the second layer is unused; a GRU has none.
     """
     lstm = kind == "LSTM"
     results = "y, _, c" if lstm and not last else "y"
@@ -67,7 +67,7 @@ def _merged(kind: str, append: bool, quiet: bool, last: bool) -> Rule:
 
 
 def _sampled(gates: int, append: bool) -> Callable[[Rng], Sample]:
-    """Return what makes instances, for cells of a number of gates: 4 of an LSTM, 3 of a GRU."""
+    """Return samples of two layers, for cells with a number of gates: 4 for an LSTM, 3 for a GRU."""
 
     def sampled(rng: Rng) -> Sample:
         batch, inputs, hidden = (int(size) for size in rng.integers(1, 5, 3))
@@ -106,4 +106,4 @@ RULES = tuple(
     for kind, append, quiet, last in product(("LSTM", "GRU"), (True, False), (False, True), (False, True))
     if kind == "LSTM" or not last
 )
-"""Rules of layers."""
+"""Rules for recurrent layers."""

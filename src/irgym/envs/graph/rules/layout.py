@@ -1,31 +1,30 @@
-"""Rules of ONNX Runtime's blocked layout (NCHWc): operators on blocks of channels, and reorders.
+"""Rules for ONNX Runtime's blocked layout (NCHWc): operators on blocks of channels, and reorders.
 
-A blocked operator stands between a ReorderInput and a ReorderOutput. Other rules move these through what
-needs no other layout, until they meet and cancel. Channels that fill up the last block hold anything that is
-finite: before they could count, weights that are zero leave them out, or a ReorderOutput cuts them off. What
-ONNX Runtime does in one pass (NchwcTransformer) takes several rules here.
+A blocked operator stands between a ReorderInput and a ReorderOutput. Other rules move the reorders past
+operators that work in any layout, until two meet and cancel. Padding channels in the last block may hold any
+finite number: zero weights or a ReorderOutput remove them before they could affect a result. ONNX Runtime
+does all of this in a single pass (NchwcTransformer).
 """
 
 from collections.abc import Callable
 from typing import TypeAlias
 
-import numpy as np
-
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-from irgym.envs.graph.rules import blocked_samples as blocked
-from irgym.envs.graph.rules.endings import ACTIVATIONS, fusing, words
+from irgym.envs.graph.rewriting.samples import blocks
+from irgym.envs.graph.rewriting.samples.operands import Rng
+from irgym.envs.graph.rewriting.templates import FUSED_ACTIVATIONS, fusing, words
 
-Sampler: TypeAlias = Callable[[np.random.Generator], Sample]
+Sampler: TypeAlias = Callable[[Rng], Sample]
 
 SOURCE = "ONNX Runtime's NchwcTransformer"
 
 BLOCKABLE = f"""(
 y.rank == 4 and w.constant and (not b or b.constant) and (
-    c.get('group', 1) == 1 and (x.shape[1] < block or x.shape[1] % {blocked.LEAST} == 0)
-    or w.shape[1] == 1 and w.shape[0] == c.get('group', 1) and w.shape[0] % {blocked.LEAST} == 0
+    c.get('group', 1) == 1 and (x.shape[1] < block or x.shape[1] % {blocks.CHANNEL_MULTIPLE} == 0)
+    or w.shape[1] == 1 and w.shape[0] == c.get('group', 1) and w.shape[0] % {blocks.CHANNEL_MULTIPLE} == 0
     or w.shape[1] % block == 0 and w.shape[0] // c.get('group', 1) % block == 0
 ))"""
-"""Condition that ONNX Runtime has a blocked convolution for one that is not."""
+"""Condition that ONNX Runtime has a blocked version of the convolution c."""
 
 BLOCK = """
 plain = c.get('group', 1) == 1 and x.shape[1] < block
@@ -38,21 +37,21 @@ more = {**c, 'group': w.shape[0] + outputs} if depthwise else c
 whole_x = x if plain else ReorderInput(x)
 order = blocked(whole_w, block, 0 if plain or depthwise else 1)
 """
-"""Makes the operands of a blocked convolution."""
+"""Replacement: the operands of a blocked convolution."""
 
 FROM_BLOCKS = "{r} := ReorderOutput({x}, channels=k, channels_last=0)"
-"""Pattern of an operand that was blocked; others may use it too."""
+"""Pattern of an operand x that was in blocks; other nodes may use the ReorderOutput r too."""
 
 
 def _exchange(operator: str, follows: str, made: str, sample: Sampler, where: str = "True") -> Rule:
-    """Return the rule that moves a ReorderOutput behind an operator.
+    """Return the rule that moves a ReorderOutput past an operator.
 
     Args:
         operator: The operator.
-        follows: What follows its operand in the pattern.
-        made: What takes its place, of x.
+        follows: Pattern of its operands and attributes after the first operand.
+        made: The replacement for the operator, applied to x in blocks.
         sample: Samples.
-        where: A condition.
+        where: Condition.
     """
     return Rule(
         f"reorder-{words(operator)}",
@@ -66,8 +65,8 @@ def _exchange(operator: str, follows: str, made: str, sample: Sampler, where: st
 
 
 def _pool(name: str, sample: Sampler, known: str) -> tuple[Rule, Rule]:
-    """Return the rules of a pool: in blocks, and on what was in blocks before."""
-    blocks = Rule(
+    """Return two rules for a pool: one that blocks it, and one that moves a ReorderOutput past it."""
+    in_blocks = Rule(
         f"block-{words(name)}",
         before=f"y = (p := {name}(x))",
         where=f"x.rank == 4 and x.shape[1] % block == 0 and {known}",
@@ -75,11 +74,11 @@ def _pool(name: str, sample: Sampler, known: str) -> tuple[Rule, Rule]:
         sample=sample,
         source=SOURCE,
     )
-    return blocks, _exchange(name, "", f"Blocked{name}(x, **p)", sample, known)
+    return in_blocks, _exchange(name, "", f"Blocked{name}(x, **p)", sample, known)
 
 
 def _pair_rule(name: str, operator: str, sample: Sampler, where: str, after: str, source: str) -> Rule:
-    """Return a rule of an operator of two values that were blocked."""
+    """Return a rule for an operator with two operands that were in blocks."""
     first, second = FROM_BLOCKS.format(r="r", x="x"), FROM_BLOCKS.format(r="s", x="z")
     return Rule(
         name,
@@ -93,12 +92,12 @@ def _pair_rule(name: str, operator: str, sample: Sampler, where: str, after: str
 
 
 def _beside(side: str, parts: str, made: str) -> Rule:
-    """Return the rule that joins blocks and an array that has none, which is put into blocks.
+    """Return the rule that concatenates an array in blocks with one that is not, which it puts into blocks.
 
     Args:
-        side: Where the blocks are.
-        parts: Pattern of both operands, in their order.
-        made: Both operands of the concatenation of blocks.
+        side: Side of the array in blocks: left or right.
+        parts: Pattern of both operands, in order.
+        made: Operands of the new concatenation.
     """
     return Rule(
         f"reorder-concat-{side}",
@@ -106,7 +105,7 @@ def _beside(side: str, parts: str, made: str) -> Rule:
         where="axis in (1, -3) and r.get('channels_last', 0) == 0 and x.shape[1] == k"
         " and k % block == 0 and z.rank == 4 and z.shape[1] % block == 0",
         after=f"y = ReorderOutput(Concat({made}, axis=1), channels=y.shape[1])",
-        sample=blocked.beside,
+        sample=blocks.beside,
         shared=("r",),
         source="ONNX Runtime's NchwcTransformer, which leaves such concatenations alone",
     )
@@ -118,18 +117,19 @@ RULES = (
         before="y = (c := Conv(x, w, [b]))",
         where=BLOCKABLE,
         after=f"{BLOCK}y = ReorderOutput(BlockedConv(whole_x, order, whole_b, **more), channels=w.shape[0])",
-        sample=blocked.conv,
+        sample=blocks.conv,
         source=SOURCE,
     ),
     Rule(
         "block-fused-conv",
         before="y = (c := FusedConv(x, w, [b], [z]))",
-        where=f"(not z or z.shape == y.shape and z.shape[1] % {blocked.LEAST} == 0) and {BLOCKABLE}",
+        where=f"(not z or z.shape == y.shape and z.shape[1] % {blocks.CHANNEL_MULTIPLE} == 0)"
+        f" and {BLOCKABLE}",
         after=f"""{BLOCK}
 added = ReorderInput(z) if z else None
 y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=w.shape[0])
 """,
-        sample=blocked.fused_conv,
+        sample=blocks.fused_conv,
         source=SOURCE,
     ),
     Rule(
@@ -137,41 +137,41 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
         before=f"y = (c := FusedConv(x, w, [b], {FROM_BLOCKS.format(r='r', x='z')}))",
         where=f"z.shape[1] == k + -k % block and k == w.shape[0] and {BLOCKABLE}",
         after=f"{BLOCK}y = ReorderOutput(BlockedConv(whole_x, order, whole_b, z, **more), channels=k)",
-        sample=blocked.conv_and_blocks,
+        sample=blocks.conv_and_blocks,
         shared=("r",),
         source=SOURCE,
     ),
-    *_pool("MaxPool", blocked.pooled, "True"),
-    # With both, ONNX Runtime's blocked pool counts what lies beyond the padding, too.
-    *_pool("AveragePool", blocked.averaged, "not (p.get('ceil_mode', 0) and p.get('count_include_pad', 0))"),
-    _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", blocked.from_blocks),
-    _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", blocked.from_blocks),
+    *_pool("MaxPool", blocks.pooled, "True"),
+    # With both attributes, ONNX Runtime's blocked pool also counts elements beyond the padding.
+    *_pool("AveragePool", blocks.averaged, "not (p.get('ceil_mode', 0) and p.get('count_include_pad', 0))"),
+    _exchange("GlobalAveragePool", "", "BlockedGlobalAveragePool(x)", blocks.from_blocks),
+    _exchange("GlobalMaxPool", "", "BlockedGlobalMaxPool(x)", blocks.from_blocks),
     Rule(
         "reorder-unary",
         before=f"y = (p := Unary({FROM_BLOCKS.format(r='r', x='x')}, *rest))",
-        where=f"p.operator in {blocked.FINITE}",
+        where=f"p.operator in {blocks.FINITE}",
         after="y = ReorderOutput(Same(p, x, *rest), channels=k)",
-        sample=blocked.unary,
+        sample=blocks.unary,
         shared=("r",),
         source=SOURCE,
     ),
     *(
-        fusing(name, "BlockedConv", "BlockedConv", "blocked-conv", blocked.rest, SOURCE)
-        for name in ACTIVATIONS
+        fusing(name, "BlockedConv", "BlockedConv", "blocked-conv", blocks.rest, SOURCE)
+        for name in FUSED_ACTIVATIONS
     ),
     Rule(
         "blocked-conv-sum",
         before="y = Add(c_, z); c_ = (c := BlockedConv(x, w, [b]))",
         where="'activation' not in c and z.shape == y.shape == c_.shape",
         after="y = BlockedConv(x, w, b, z, **c)",
-        sample=blocked.blocked_sum,
+        sample=blocks.blocked_sum,
         source=SOURCE,
     ),
     *(
         _pair_rule(
             f"reorder-{words(name)}",
             name,
-            blocked.pair,
+            blocks.pair,
             "x.shape == z.shape",
             f"y = ReorderOutput({name}(x, z), channels=k)",
             SOURCE,
@@ -181,14 +181,14 @@ y = ReorderOutput(BlockedConv(whole_x, order, whole_b, added, **more), channels=
     _pair_rule(
         "reorder-gate",
         "Mul",
-        blocked.gated,
+        blocks.gated,
         "x.shape[0] == 1 and x.shape[:2] == z.shape[:2] and z.shape[2:] == (1, 1) != x.shape[2:]",
         """
 channels = x.shape[1]
 y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=channels), channels=k)
 """,
-        "a gate of channels is a depthwise convolution with its values as weights; ONNX Runtime leaves the"
-        " layout for it",
+        "a factor for each channel is a depthwise convolution with the factors as weights; ONNX Runtime"
+        " leaves the blocked layout instead",
     ),
     Rule(
         "reorder-concat",
@@ -197,7 +197,7 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
         where="axis in (1, -3)"
         " and all(x.shape == part.shape and x.shape[1] % block == 0 for x, part in zip(xs, parts))",
         after="y = ReorderOutput(Concat(*xs, axis=1), channels=y.shape[1])",
-        sample=blocked.parts,
+        sample=blocks.parts,
         shared=("parts",),
         source=SOURCE,
     ),
@@ -209,10 +209,10 @@ y = ReorderOutput(BlockedConv(x, Reshape(z, whole(channels, 1, 1, 1)), group=cha
         " coordinate_transformation_mode=coordinates, nearest_mode=rounding))",
         where="(coordinates, rounding) in (('asymmetric', 'floor'), ('half_pixel', 'round_prefer_floor'))"
         " and len(scales.numbers) == 4 and scales.numbers[:2] == (1, 1) and not p.get('axes', ())"
-        " and all(one >= 1 and one % 1 == 0 for one in scales.numbers)",
-        after="y = ReorderOutput(BlockedUpsample(x, scales=tuple(int(one) for one in scales.numbers),"
+        " and all(scale >= 1 and scale % 1 == 0 for scale in scales.numbers)",
+        after="y = ReorderOutput(BlockedUpsample(x, scales=tuple(int(scale) for scale in scales.numbers),"
         " mode='nearest'), channels=k)",
-        sample=blocked.resized,
+        sample=blocks.resized,
         shared=("r",),
         source=SOURCE,
     ),
@@ -230,7 +230,7 @@ filled = x.shape[1] - k
 w = reshape(pad(factor, (0,), (filled,)), (x.shape[1], 1, 1, 1))
 y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[1]), channels=k)
 """,
-        sample=blocked.normal,
+        sample=blocks.normal,
         shared=("r",),
         source=SOURCE,
     ),
@@ -239,7 +239,7 @@ y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[
         before="y = ReorderInput(r := ReorderOutput(x, channels=k, channels_last=last), channels_last=last)",
         where="k == x.shape[1]",
         after="y = x",
-        sample=blocked.back,
+        sample=blocks.back,
         shared=("r",),
         source=SOURCE,
     ),
@@ -248,9 +248,9 @@ y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[
         before="y = ReorderOutput(r := ReorderInput(x, channels_last=last), channels=k, channels_last=last)",
         where="k == x.shape[3 if last else 1]",
         after="y = x",
-        sample=blocked.reordered,
+        sample=blocks.reordered,
         shared=("r",),
-        source="the same, in the other order",
+        source="the reverse of a ReorderInput is a ReorderOutput",
     ),
     Rule(
         "reorder-conv",
@@ -262,7 +262,7 @@ y = ReorderOutput(BlockedConv(x, w, pad(offset, (0,), (filled,)), group=x.shape[
 inputs_too = 1 if c.get('group', 1) == 1 else 0
 y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] else w, b, z, **c)
 """,
-        sample=blocked.padded,
+        sample=blocks.padded,
         shared=("i", "r"),
         source=SOURCE,
     ),
@@ -272,7 +272,7 @@ y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] el
         f"{FROM_BLOCKS.format(r='r', x='z')}, channels_last=0)), channels=k, channels_last=0)",
         where="z.shape[1] == w.shape[0]",
         after="y = ReorderOutput(BlockedConv(x, w, b, z, **c), channels=k)",
-        sample=blocked.padded_sum,
+        sample=blocks.padded_sum,
         shared=("i", "r"),
         source=SOURCE,
     ),
@@ -280,7 +280,7 @@ y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] el
         "reorder-transpose",
         before=f"y = Transpose({FROM_BLOCKS.format(r='r', x='x')}, perm=[0, 2, 3, 1])",
         after="y = ReorderOutput(x, channels=k, channels_last=1)",
-        sample=blocked.from_blocks,
+        sample=blocks.from_blocks,
         shared=("r",),
         source=SOURCE,
     ),
@@ -288,9 +288,9 @@ y = BlockedConv(x, without_padding(w, block, k, inputs_too) if k < x.shape[1] el
         "transpose-reorder",
         before="y = ReorderInput(t := Transpose(x, perm=[0, 3, 1, 2]), channels_last=0)",
         after="y = ReorderInput(x, channels_last=1)",
-        sample=blocked.last,
+        sample=blocks.last,
         shared=("t",),
         source=SOURCE,
     ),
 )
-"""Rules of ONNX Runtime's blocked layout."""
+"""Rules for ONNX Runtime's blocked layout."""

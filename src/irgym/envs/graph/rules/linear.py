@@ -1,33 +1,29 @@
-"""Rules of products of matrices: merged, factored, put in another order; and of splits of products.
+"""Rules that merge, factor and reorder matrix products, and rules for splits of products.
 
-They hold for real numbers; results differ by rounding. Those that put one sum in the place of two products
-(or the other way round) are for floating-point numbers only. Where an operand is infinite, the order of a
-product of three may decide whether a result is infinite or no number, as in every compiler that reorders
-them.
+They hold for real numbers; results differ by rounding. Rules that replace two products by one with a sum, or
+the reverse, are for floating-point numbers only. If an operand is infinite, the order of a product of three
+may decide whether a result is infinite or NaN, as in every compiler that reorders products.
 """
 
 from irgym.envs.graph.ir.node import Attribute
-from irgym.envs.graph.rewriting.operands import (
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import (
     Rng,
     array,
     binary,
     parts_of,
     pick,
     plain_unary,
+    random_sizes,
     sample,
     shape_of,
 )
-from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _TASO = "TASO"
 
 
-def _dims(rng: Rng, count: int) -> list[int]:
-    return [int(size) for size in rng.integers(1, 5, count)]
-
-
 def _two(rng: Rng) -> Sample:
-    k, n, m = _dims(rng, 3)
+    k, n, m = random_sizes(rng, 3)
     batch = pick(rng, (), (), (2,))
     x = array(rng, *pick(rng, (k,), (3, k), (2, 3, k), (1, 3, k)))
     values = {"x": x, "w": array(rng, *batch, k, n), "v": array(rng, *batch, k, m)}
@@ -35,19 +31,19 @@ def _two(rng: Rng) -> Sample:
 
 
 def _two_activations(rng: Rng) -> Sample:
-    one = _two(rng)
-    return sample(dict(one.values), pick(rng, "", "w", "v"))
+    products = _two(rng)
+    return sample(dict(products.values), pick(rng, "", "w", "v"))
 
 
 def _two_left(rng: Rng) -> Sample:
-    k, n, a, b = _dims(rng, 4)
+    k, n, a, b = random_sizes(rng, 4)
     batch = shape_of(rng, 0, 2)
     values = {"a": array(rng, *batch, a, k), "b": array(rng, *batch, b, k), "w": array(rng, k, n)}
     return sample(values, pick(rng, "", "w"))
 
 
 def _two_gemms(rng: Rng) -> Sample:
-    m, k, n, o = _dims(rng, 4)
+    m, k, n, o = random_sizes(rng, 4)
     turned, first = int(rng.integers(2)), int(rng.integers(2))
     attributes: dict[str, Attribute] = {"transA": first, "transB": turned, "alpha": 0.5, "beta": 2.0}
     values = {
@@ -105,7 +101,7 @@ def _split_unary(rng: Rng) -> Sample:
 
 
 def _sum(rng: Rng) -> Sample:
-    k, o, n = _dims(rng, 3)
+    k, o, n = random_sizes(rng, 3)
     rows = shape_of(rng, 0, 2)
     values = {
         "a": array(rng, *rows, k),
@@ -117,7 +113,7 @@ def _sum(rng: Rng) -> Sample:
 
 
 def _sum_of_one(rng: Rng) -> Sample:
-    k, n = _dims(rng, 2)
+    k, n = random_sizes(rng, 2)
     batch = pick(rng, (), (2,))
     x = array(rng, *pick(rng, (k,), (3, k), (2, 3, k)))
     values = {"x": x, "w": array(rng, *batch, k, n), "v": array(rng, *batch, k, n)}
@@ -125,33 +121,33 @@ def _sum_of_one(rng: Rng) -> Sample:
 
 
 def _sum_by_one(rng: Rng) -> Sample:
-    k, n = _dims(rng, 2)
+    k, n = random_sizes(rng, 2)
     rows = shape_of(rng, 0, 2)
     values = {"a": array(rng, *rows, k), "b": array(rng, *rows, k), "w": array(rng, k, n)}
     return sample(values, pick(rng, "w", "w b"), operators={"s": pick(rng, "Add", "Sub")})
 
 
 def _three(rng: Rng) -> Sample:
-    m, k, n, o = _dims(rng, 4)
+    m, k, n, o = random_sizes(rng, 4)
     batch = pick(rng, (), (2,), (2, 3))
     values = {"a": array(rng, *batch, m, k), "b": array(rng, *batch, k, n), "c": array(rng, *batch[1:], n, o)}
     return sample(values, pick(rng, "", "b", "b c", "a"))
 
 
 def _two_weights(rng: Rng) -> Sample:
-    k, n, o = _dims(rng, 3)
+    k, n, o = random_sizes(rng, 3)
     x = array(rng, *pick(rng, (k,), (3, k), (2, 3, k)))
     return sample({"x": x, "w": array(rng, k, n), "v": array(rng, n, o)}, "w v")
 
 
 def _merged(name: str, constant: bool) -> Rule:
-    """Return the rule that merges two products of one input, with weights or with computed values."""
+    """Return the rule that merges two products of one input, with weights or with computed matrices."""
     where = "v.constant and w.constant" if constant else "not (v.constant and w.constant)"
     joined = "concat(v.rank - 1, v, w)" if constant else "Concat(v, w, axis=v.rank - 1)"
     return Rule(
         name,
         before="y = MatMul(x, v); z = MatMul(x, w)",
-        # The order of the weights, so that equal steps of a recurrence get equal weights.
+        # Ordered by the weights, so that equal steps of a recurrence get equal weights.
         where=f"v.name < w.name and {where} and v.rank >= 2 and v.shape[:-1] == w.shape[:-1]",
         after=f"""
 both = MatMul(x, {joined})
@@ -260,7 +256,9 @@ y = MatMul(x, both)
         before="y = MatMul(s := Additive(a, b), w)",
         where="y.floating and a.shape == b.shape and w.constant and not a.constant and not b.constant",
         after="y = Same(s, MatMul(a, w), MatMul(b, w))",
-        sample=lambda rng: sample(dict((one := _sum_by_one(rng)).values), "w", operators=dict(one.operators)),
+        sample=lambda rng: sample(
+            dict((base := _sum_by_one(rng)).values), "w", operators=dict(base.operators)
+        ),
         source="TASO, the reverse of factor-right",
     ),
     Rule(
@@ -288,4 +286,4 @@ y = MatMul(x, both)
         source="TASO: products are associative",
     ),
 )
-"""Rules of products."""
+"""Rules for sums and chains of matrix products."""

@@ -1,21 +1,22 @@
-"""Rules that join convolutions into one, or part them: those of one input, of several, and groups."""
+"""Rules that merge convolutions, or split them: of one input, of several inputs, and groups."""
 
 import numpy as np
 
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-from irgym.envs.graph.rewriting.samples import Attributes, Operands, convolution, integers
-from irgym.envs.graph.rules.endings import words
+from irgym.envs.graph.rewriting.samples.convolutions import Attributes, Operands, convolution, integers
+from irgym.envs.graph.rewriting.samples.operands import Rng
+from irgym.envs.graph.rewriting.templates import words
 
 TASO = "TASO, X-RLflow"
 ALIKE = (
     "c == d and c.get('group', 1) == 1 and w.constant and v.constant"
     " and (not b or b.constant) and (not e or e.constant)"
 )
-"""Condition that two convolutions without groups, c and d, do the same with other weights."""
+"""Condition that two convolutions without groups, c and d, differ only in weights."""
 
 
-def _two(rng: np.random.Generator) -> tuple[Operands, Attributes]:
-    """Return operands of two convolutions that differ in their filters only: w, v and biases b, e."""
+def _two(rng: Rng) -> tuple[Operands, Attributes]:
+    """Return operands of two convolutions that differ only in filters w and v and biases b and e."""
     operands, attributes = convolution(rng, groups=(1,))
     w = operands["w"]
     operands["v"] = rng.standard_normal((int(rng.integers(1, 4)), *w.shape[1:]))
@@ -23,15 +24,15 @@ def _two(rng: np.random.Generator) -> tuple[Operands, Attributes]:
     return operands, attributes
 
 
-def _same_input(rng: np.random.Generator, fused: bool) -> Sample:
+def _same_input(rng: Rng, fused: bool) -> Sample:
     operands, attributes = _two(rng)
     if fused:
         attributes["activation"] = "Relu"
     return Sample(operands, frozenset("wvbe"), nodes={"c": attributes, "d": attributes})
 
 
-def _two_inputs(rng: np.random.Generator) -> Sample:
-    """Return a sample of convolutions of x and z, of equal shapes."""
+def _two_inputs(rng: Rng) -> Sample:
+    """Return two convolutions of x and z, which have the same shape."""
     operands, attributes = _two(rng)
     operands["z"] = rng.standard_normal(operands["x"].shape)
     operands["v"] = rng.standard_normal(operands["w"].shape)
@@ -39,7 +40,7 @@ def _two_inputs(rng: np.random.Generator) -> Sample:
     return Sample(operands, frozenset("wvbe"), nodes={"c": attributes, "d": attributes})
 
 
-def _joined(rng: np.random.Generator) -> Sample:
+def _joined(rng: Rng) -> Sample:
     operands, attributes = convolution(rng, groups=(1,), channels=(2, 5))
     channels: int = operands["x"].shape[1]
     first = int(rng.integers(1, channels))
@@ -47,14 +48,16 @@ def _joined(rng: np.random.Generator) -> Sample:
     return Sample(operands, frozenset("wb"), nodes={"c": attributes})
 
 
-def _small_beside_large(rng: np.random.Generator, fused: bool) -> Sample:
+def _small_beside_large(rng: Rng, fused: bool) -> Sample:
     x = convolution(rng, groups=(1,))[0]["x"]
     rank = x.ndim - 2
     size = [3, *integers(rng, 1, 4, rank - 1)]
-    window = (1, *(int(rng.choice(range(one % 2 or 2, one + 1, 2))) for one in size[1:]))
+    window = (1, *(int(rng.choice(range(length % 2 or 2, length + 1, 2))) for length in size[1:]))
     v = rng.standard_normal((int(rng.integers(1, 4)), x.shape[1], *size))
     dilations = integers(rng, 1, 3, rank)
-    reach = [(size - one) // 2 * step for size, one, step in zip(v.shape[2:], window, dilations, strict=True)]
+    reach = [
+        (size - small) // 2 * step for size, small, step in zip(v.shape[2:], window, dilations, strict=True)
+    ]
     pads = integers(rng, 0, 2, 2 * rank)
     common: Attributes = {"dilations": dilations, "strides": integers(rng, 1, 3, rank)}
     if fused:
@@ -75,14 +78,14 @@ def _small_beside_large(rng: np.random.Generator, fused: bool) -> Sample:
     return Sample(operands, frozenset("wbve"), nodes={"c": small, "d": large})
 
 
-def _even(rng: np.random.Generator) -> Sample:
+def _even(rng: Rng) -> Sample:
     operands, attributes = convolution(rng, groups=(2, 4, 6))
     rest = [] if operands["b"] is None else [operands["b"]]
     values: Operands = {"x": operands["x"], "w": operands["w"], "rest": rest}
     return Sample(values, frozenset({"w"}), nodes={"c": attributes})
 
 
-def _cut(rng: np.random.Generator) -> Sample:
+def _cut(rng: Rng) -> Sample:
     operands, attributes = convolution(rng, groups=(1,), channels=(3, 6))
     filters: int = operands["w"].shape[0]
     first = int(rng.integers(1, filters))
@@ -96,7 +99,7 @@ BIAS = """
 biases = (b or zeros(w, (w.shape[0],)), e or zeros(v, (v.shape[0],)))
 bias = concat(0, *biases) if b or e else None
 """
-"""Makes one bias of two."""
+"""Replacement: a single bias from two."""
 
 
 def _merge(operator: str) -> Rule:
@@ -124,15 +127,15 @@ BESIDE = """(
         and front + (large - small) // 2 * span == first and back + (large - small) // 2 * span == last
         for small, large, step, other, width, span, front, back, first, last in zip(
             w.shape[2:], v.shape[2:],
-            *(one.get(name, (1,) * (w.rank - 2)) for name in ('strides', 'dilations') for one in (c, d)),
+            *(conv.get(name, (1,) * (w.rank - 2)) for name in ('strides', 'dilations') for conv in (c, d)),
             *(
-                one.get('pads', (0,) * 2 * (w.rank - 2))[from_:to]
-                for one in (c, d) for from_, to in ((0, w.rank - 2), (w.rank - 2, 2 * (w.rank - 2)))
+                conv.get('pads', (0,) * 2 * (w.rank - 2))[from_:to]
+                for conv in (c, d) for from_, to in ((0, w.rank - 2), (w.rank - 2, 2 * (w.rank - 2)))
             ),
         )
     )
 )"""
-"""Condition that c has the windows of d, without a border."""
+"""Condition that the windows of c are those of d without a border."""
 
 
 def _enlarge(operator: str) -> Rule:
@@ -170,12 +173,12 @@ def _part(operator: str) -> Rule:
         where="w.constant and (not b or b.constant) and c.get('group', 1) == 1 and all(ys)"
         " and axis % w.rank == 1",
         after=f"""
-ends = [sum([one.shape[1] for one in ys[: place + 1]]) for place in range(len(ys))]
-cuts = [(end - one.shape[1], end) for one, end in zip(ys, ends)]
+ends = [sum([part.shape[1] for part in ys[: place + 1]]) for place in range(len(ys))]
+cuts = [(end - part.shape[1], end) for part, end in zip(ys, ends)]
 ys = [{operator}(x, part(w, 0, *cut), part(b, 0, *cut) if b else None, **c) for cut in cuts]
 """,
         sample=_cut,
-        source="TASO: merge-conv the other way round",
+        source="TASO: the reverse of merge-conv",
     )
 
 
@@ -207,7 +210,7 @@ y = Add(Conv(x, part(w, 1, 0, first), b, **c), Conv(z, part(w, 1, first, w.shape
 y = Conv(Concat(x, z, axis=1), concat(0, w, v), bias, **{{**c, 'group': 2}})
 """,
         sample=_two_inputs,
-        source=f"{TASO}: two convolutions become the groups of one",
+        source=f"{TASO}: two convolutions become two groups of one",
     ),
 )
-"""Rules that join convolutions, or part them."""
+"""Rules that merge convolutions, or split them."""

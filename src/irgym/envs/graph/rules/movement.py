@@ -1,10 +1,10 @@
-"""Rules of Transpose: transpositions that cancel and merge, and where they move.
+"""Rules for Transpose: transpositions that cancel, merge, or move past other operators.
 
-All are exact. Rules that move Transpose past another operator come in pairs: down, towards the results, and
-up.
+All are exact. Rules that move a Transpose come in pairs: down, towards the results, and up.
 """
 
-from irgym.envs.graph.rewriting.operands import (
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import (
     Rng,
     array,
     binary,
@@ -13,21 +13,15 @@ from irgym.envs.graph.rewriting.operands import (
     order_of,
     parts_of,
     pick,
-    regrouped,
     resized,
     sample,
     shape_of,
     unary,
 )
-from irgym.envs.graph.rewriting.rule import Rule, Sample
-from irgym.envs.graph.rules.sides import sided
+from irgym.envs.graph.rewriting.templates import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
 _BOTH = f"TASO; {_SOURCE}"
-
-
-def _sizes(*sizes: int) -> list[int]:
-    return list(sizes)
 
 
 def _transposes(rng: Rng) -> Sample:
@@ -56,8 +50,8 @@ def _unary(rng: Rng) -> Sample:
     kind, attributes, rest = unary(rng)
     x = array(rng, *shape_of(rng))
     return sample(
-        {"x": x, "rest": rest, "s": _sizes(*regrouped(rng, x.shape))},
-        "rest s",
+        {"x": x, "rest": rest},
+        "rest",
         attributes={"p": order_of(rng, x.ndim)},
         nodes={"u": attributes},
         operators={"u": kind},
@@ -109,7 +103,7 @@ def _cut(rng: Rng) -> Sample:
     shape, sizes = shape_of(rng), parts_of(rng)
     axis, order = int(rng.integers(len(shape))), order_of(rng, len(shape))
     return sample(
-        {"x": array(rng, *resized(shape, axis, sum(sizes))), "s": _sizes(*sizes)},
+        {"x": array(rng, *resized(shape, axis, sum(sizes))), "s": list(sizes)},
         "s",
         attributes={"p": order, "k": either(rng, axis, len(shape))},
         counts={"xs": len(sizes)},
@@ -120,7 +114,7 @@ def _cut_moved(rng: Rng) -> Sample:
     shape, sizes = shape_of(rng), parts_of(rng)
     axis, order = int(rng.integers(len(shape))), order_of(rng, len(shape))
     return sample(
-        {"x": array(rng, *resized(shape, order[axis], sum(sizes))), "s": _sizes(*sizes)},
+        {"x": array(rng, *resized(shape, order[axis], sum(sizes))), "s": list(sizes)},
         "s",
         attributes={"p": order, "k": either(rng, axis, len(shape))},
         counts={"ys": len(sizes)},
@@ -299,4 +293,4 @@ y = Transpose(Same(r, x, whole(*axes_before)), perm=p if kept else without(p, ax
         source=_SOURCE,
     ),
 )
-"""Rules of Transpose."""
+"""Rules for Transpose."""

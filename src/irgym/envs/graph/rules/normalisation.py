@@ -1,6 +1,6 @@
-"""Rules of normalisations: from their pieces, with the sum or the bias that goes before, and of what follows.
+"""Rules for normalisations: composed from their parts, with a preceding sum or bias, and what follows them.
 
-`LayerNormalization` and `SimplifiedLayerNormalization` are kernels of ONNX Runtime in every operator set.
+ONNX Runtime has kernels for `LayerNormalization` and `SimplifiedLayerNormalization` in every operator set.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-
-Rng = np.random.Generator
+from irgym.envs.graph.rewriting.samples.operands import Rng
 
 _SQUARES = {"": "Pow({0}, 2.0)", "-product": "Mul({0}, {0})"}
 _QUOTIENTS = {
@@ -19,7 +18,7 @@ _QUOTIENTS = {
     "-inverse": "Mul({0}, Div(1.0, Sqrt({1})))",
 }
 _LAST = "({0}[0].elements if {0} else {1}.get('axes')) in ((-1,), (x.rank - 1,))"
-"""That a mean, whose operands but the first and whose attributes are given, is over the last axis."""
+"""Condition that a mean is over the last axis, given its operands after the first and its attributes."""
 
 _SCALED = (
     "x.floating and x.solid and e.number > 0 and e.rank <= x.rank and y.shape == x.shape"
@@ -32,7 +31,13 @@ def _size(rng: Rng, rank: int | None = None) -> tuple[int, ...]:
 
 
 def _pieces(axes: str, more: str, number: str = "e") -> Callable[[Rng], Sample]:
-    """Return samples of x, its normalisation's scale and bias, the axes of its means and its epsilon."""
+    """Return samples of x and of a normalisation's operands.
+
+    Args:
+        axes: Names of the axes of means.
+        more: Names of the scale and the bias.
+        number: Name of the epsilon.
+    """
 
     def sample(rng: Rng) -> Sample:
         shape = _size(rng)
@@ -173,7 +178,7 @@ RULES = (
         where=f"{_WEIGHTS}",
         after="y = LayerNormalization(x, multiply(g, s), multiply(b, s), **n)",
         sample=_after,
-        source="folding of constants",
+        source="constant folding",
     ),
     Rule(
         "shift-normalization",
@@ -181,7 +186,7 @@ RULES = (
         where=_WEIGHTS,
         after="y = LayerNormalization(x, g, add(b, s), **n)",
         sample=_after,
-        source="folding of constants",
+        source="constant folding",
     ),
     Rule(
         "simplified-normalization",
@@ -193,7 +198,7 @@ RULES = (
             frozenset("g"),
             {"k": -1 if rng.integers(2) else 2, "e": 0.01},
         ),
-        source="ONNX and ONNX Runtime: the same operator under two names",
+        source="ONNX and ONNX Runtime: two names of the same operator",
     ),
 )
-"""Rules of normalisations."""
+"""Rules for normalisations."""

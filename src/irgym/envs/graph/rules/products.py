@@ -1,4 +1,4 @@
-"""Rules of matrix products: scales, transposed operands, sums and activations, and linear layers as Gemm."""
+"""Rules for matrix products: scales, transposed operands, activations, and linear layers as Gemm."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -7,19 +7,14 @@ import numpy as np
 
 from irgym.envs.graph.ir.node import Attribute
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-
-Rng = np.random.Generator
+from irgym.envs.graph.rewriting.samples.operands import Rng, random_sizes
 
 _KINDS = {"matmul": "MatMul", "fused-matmul": "FusedMatMul"}
 
 
-def _sizes(rng: Rng, count: int) -> list[int]:
-    return rng.integers(2, 6, count).tolist()
-
-
 def _operands(rng: Rng, flip_left: bool, flip_right: bool) -> tuple[Any, Any]:
-    """Return two arrays whose product exists, the last two axes of either exchanged first."""
-    rows, inner, columns, *lead = _sizes(rng, 3 + int(rng.integers(0, 3)))
+    """Return two arrays that fit a product once the last two axes of flipped ones are swapped."""
+    rows, inner, columns, *lead = random_sizes(rng, 3 + int(rng.integers(0, 3)), 2)
     left, right = rng.standard_normal((*lead, rows, inner)), rng.standard_normal((*lead, inner, columns))
     if lead and rng.integers(2):
         right = right[0]
@@ -30,23 +25,24 @@ def _operands(rng: Rng, flip_left: bool, flip_right: bool) -> tuple[Any, Any]:
 
 
 _SIDES = {"left": ("x", "A"), "right": ("w", "B")}
-"""The operands of a product, and the letter that FusedMatMul's attributes have for them."""
+"""Operands of a product by side, with their letter in the attributes of FusedMatMul."""
 
 
 def _products(form: str) -> Iterator[tuple[str, str, str]]:
-    """Return ONNX's product and the one that may scale and transpose: name, side of an operand, and pattern.
+    """Return a rule name, the side of an operand and a pattern for MatMul and FusedMatMul and each operand.
 
-    In the pattern the product is called m, and one operand is of a form in which `{0}` stands for it alone.
+    Args:
+        form: Pattern of the operand, with `{0}` for the value inside. The product is named m.
     """
     for name, kind in _KINDS.items():
         for side, (operand, letter) in _SIDES.items():
-            operands = ", ".join(form.format(one) if one == operand else one for one in "xw")
+            operands = ", ".join(form.format(value) if value == operand else value for value in "xw")
             upright = f", transBatch{letter}=0" if kind == "FusedMatMul" else ""
             yield f"{name}-{{}}-{side}", side, f"(m := {kind}({operands}{upright}))"
 
 
 def _fused(rng: Rng, pattern: str, **more: Attribute) -> dict[str, dict[str, Attribute]]:
-    """Return attributes of a pattern's product: none of ONNX's own."""
+    """Return random attributes for the product of a pattern; MatMul has none."""
     fused = "Fused" in pattern
     return {"m": {"alpha": float(rng.uniform(0.2, 3)), **more}} if fused else {}
 
@@ -84,8 +80,8 @@ _ORDERS = {
     "transpose-batch": ("{0}.rank - 2, 0, {0}.rank - 1", True, False),
     "transpose-batch-last": ("{0}.rank - 2, {0}.rank - 1, 0", True, True),
 }
-"""Orders of an operand's axes: how they end, whether the first goes behind the others, whether the last two
-change places then."""
+"""Transpositions of an operand by name: the end of the order, whether the first axis moves behind the other
+batch axes, and whether the last two axes are swapped then."""
 
 
 def _transposed_sample(side: str, pattern: str, batch: bool, swap: bool) -> Callable[[Rng], Sample]:
@@ -93,9 +89,9 @@ def _transposed_sample(side: str, pattern: str, batch: bool, swap: bool) -> Call
         fused, left = "Fused" in pattern, side == "left"
         flips = [bool(fused and rng.integers(2)) for _ in range(2)]
         other = bool(fused and rng.integers(2))
-        rows, inner, columns, *lead = _sizes(rng, 5)
+        rows, inner, columns, *lead = random_sizes(rng, 5, 2)
         x, w = rng.standard_normal((*lead, rows, inner)), rng.standard_normal((*lead, inner, columns))
-        x, w = (one.swapaxes(-1, -2) if flip else one for one, flip in zip((x, w), flips, strict=True))
+        x, w = (array.swapaxes(-1, -2) if flip else array for array, flip in zip((x, w), flips, strict=True))
         order = (1, 2, 3, 0) if batch and swap else (1, 2, 0, 3) if batch else (0, 1, 3, 2)
         back = tuple(np.argsort(order).tolist())
         x, w = (x.transpose(back), w) if left else (x, w.transpose(back))
@@ -111,16 +107,16 @@ def _transposed_sample(side: str, pattern: str, batch: bool, swap: bool) -> Call
 def _transposes() -> Iterator[Rule]:
     for word, (end, batch, swap) in _ORDERS.items():
         for name, side, pattern in _products("Transpose({0}, perm=o)"):
-            one, letter = _SIDES[side]
-            lead = f"range(1, {one}.rank - 2)" if batch else f"range({one}.rank - 2)"
+            operand, letter = _SIDES[side]
+            lead = f"range(1, {operand}.rank - 2)" if batch else f"range({operand}.rank - 2)"
             changes = [f"'transBatch{letter}': 1"] if batch else []
             changes += [f"'trans{letter}': 0 if m.get('trans{letter}', 0) else 1"] if swap else []
             yield Rule(
                 name.format(word),
                 before=f"y = {pattern}",
-                # ONNX Runtime moves the first axis only where both operands have the same rank.
+                # ONNX Runtime moves the first axis only if both operands have the same rank.
                 where=f"x.floating and {'x.rank == w.rank > 2' if batch else 'min(x.rank, w.rank) > 1'}"
-                f" and o == (*{lead}, {end.format(one)})",
+                f" and o == (*{lead}, {end.format(operand)})",
                 after=f"y = FusedMatMul(x, w, **{{**m, {', '.join(changes)}}})",
                 sample=_transposed_sample(side, pattern, batch, swap),
                 source="ONNX Runtime's MatmulTransposeFusion",
@@ -128,10 +124,10 @@ def _transposes() -> Iterator[Rule]:
 
 
 def _linear(rank: int | None = None, bias: int = 1) -> Callable[[Rng], Sample]:
-    """Return samples of a linear layer's x, w and, of a number of dimensions, b."""
+    """Return samples of x, w and b of a linear layer; `bias` is the rank of b."""
 
     def sample(rng: Rng) -> Sample:
-        inner, out, *lead = _sizes(rng, 2 + (rank - 1 if rank else int(rng.integers(2, 4))))
+        inner, out, *lead = random_sizes(rng, 2 + (rank - 1 if rank else int(rng.integers(2, 4))), 2)
         values = {"x": rng.standard_normal((*lead, inner)), "w": rng.standard_normal((inner, out))}
         values["b"] = rng.standard_normal((out,) if bias == 1 else (lead[0], out))
         return Sample(values, frozenset("wb"))
@@ -154,7 +150,7 @@ def _apart(biased: bool) -> Callable[[Rng], Sample]:
 
 
 def _gemm(rng: Rng, biased: bool, flip: bool) -> Sample:
-    rows, inner, out = _sizes(rng, 3)
+    rows, inner, out = random_sizes(rng, 3, 2)
     w = rng.standard_normal((inner, out))
     values: dict[str, Any] = {"x": rng.standard_normal((rows, inner)), "w": w.T.copy() if flip else w}
     values["rest"] = [rng.standard_normal(out)] if biased else []
@@ -173,17 +169,19 @@ _ACTIVATIONS: Mapping[str, tuple[str, ...]] = {
     "ThresholdedRelu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"),
 }
-"""Activations that FusedGemm has, and their attributes."""
+"""Activations that FusedGemm supports, with their attributes."""
 
 
 def _activations() -> Iterator[Rule]:
     for name, attributes in _ACTIVATIONS.items():
-        wanted = "".join(f", {one}={one}_" for one in attributes)
-        given = "".join(f", activation_{one}={one}_" for one in attributes)
+        wanted = "".join(f", {parameter}={parameter}_" for parameter in attributes)
+        given = "".join(f", activation_{parameter}={parameter}_" for parameter in attributes)
 
         def sample(rng: Rng, attributes: tuple[str, ...] = attributes) -> Sample:
             made = _gemm(rng, bool(rng.integers(2)), False)
-            return Sample(made.values, made.weights, {f"{one}_": 0.3 for one in attributes}, made.nodes)
+            return Sample(
+                made.values, made.weights, {f"{parameter}_": 0.3 for parameter in attributes}, made.nodes
+            )
 
         yield Rule(
             f"gemm-{name.lower()}",
@@ -234,7 +232,7 @@ y = Reshape(Gemm(rows, w, b), whole(*y.shape))
         where=f"{_BETWEEN} and b.rank <= 1",
         after="y = Add(MatMul(x, w), b)",
         sample=_apart(biased=True),
-        source="ONNX Runtime's MatMulAddFusion, backwards",
+        source="ONNX Runtime's MatMulAddFusion, reversed",
     ),
     Rule(
         "gemm-linear-unbiased",
@@ -242,7 +240,7 @@ y = Reshape(Gemm(rows, w, b), whole(*y.shape))
         where=_BETWEEN,
         after="y = MatMul(x, w)",
         sample=_apart(biased=False),
-        source="ONNX Runtime's MatMulAddFusion, backwards",
+        source="ONNX Runtime's MatMulAddFusion, reversed",
     ),
     *_activations(),
     Rule(
@@ -252,7 +250,7 @@ y = Reshape(Gemm(rows, w, b), whole(*y.shape))
         " and s.number == s.number and not s.masking and s.rank <= 1 and w.rank > 1",
         after="y = Add(MatMul(x, multiply(w, s)), multiply(b, s))",
         sample=lambda rng: _constants(rng, True),
-        source="distributivity: the scale into the weights",
+        source="distributivity: the scale moves into the weights",
     ),
 )
-"""Rules of matrix products."""
+"""Rules for matrix products."""

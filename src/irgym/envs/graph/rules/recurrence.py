@@ -1,19 +1,19 @@
-"""Rules that take products of inputs out of an unrolled recurrence, and join what is computed twice.
+"""Rules that hoist products of inputs out of an unrolled recurrence, and share common subexpressions.
 
-A recurrence that was unrolled multiplies each time step of its input with the same weights. Each such product
-is a step of one product of all steps (`hoist-gather` and its kin). One such rewrite alone computes all steps
-to use one; it pays when the products that each step asks for are joined by `share`. Several weights are
-joined before or after by `merge-matmul`. The prototypes of this environment measured 15 to 41 % on NASRNN,
-one thread.
+An unrolled recurrence multiplies each time step of its input by the same weights. Each of these products is a
+slice of a single product of all steps (`hoist-gather` and similar rules). A single such rewrite computes all
+steps to use one; it pays off when `share` merges the products of all steps. `merge-matmul` merges products
+with different weights before or after. In prototypes, NASRNN on one thread gained 15 to 41 %.
 """
 
 from typing import Any
 
-from irgym.envs.graph.rewriting.operands import (
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import (
     Rng,
     array,
     either,
-    integers,
+    index_array,
     parts_of,
     pick,
     plain_unary,
@@ -21,17 +21,16 @@ from irgym.envs.graph.rewriting.operands import (
     sample,
     shape_of,
 )
-from irgym.envs.graph.rewriting.rule import Rule, Sample
 
 _SOURCE = "products of inputs, once for all steps: cuDNN's and others' recurrent layers"
 
 
 def _steps(rng: Rng, **values: Any) -> Sample:
-    """Return operands x, i, w and b: a step, or several, of x along any axis but the last."""
+    """Return operands x, i, w and b: indices i of one or several steps of x along any axis but the last."""
     shape = shape_of(rng, 2)
     axis = int(rng.integers(len(shape) - 1))
     size = shape[axis]
-    places = integers(rng, -size, size, pick(rng, (), (), (2,), (2, 1)))
+    places = index_array(rng, -size, size, pick(rng, (), (), (2,), (2, 1)))
     out = int(rng.integers(1, 4))
     given: dict[str, Any] = {
         "x": array(rng, *shape),
@@ -45,14 +44,16 @@ def _steps(rng: Rng, **values: Any) -> Sample:
 
 
 def _unary_step(rng: Rng) -> Sample:
-    one = _steps(rng)
-    return Sample({**one.values, "rest": []}, one.weights, one.attributes, operators={"u": plain_unary(rng)})
+    steps = _steps(rng)
+    return Sample(
+        {**steps.values, "rest": []}, steps.weights, steps.attributes, operators={"u": plain_unary(rng)}
+    )
 
 
 def _binary_step(rng: Rng) -> Sample:
-    one = _steps(rng)
+    steps = _steps(rng)
     kind = pick(rng, "Add", "Mul", "Sub")
-    return Sample(one.values, one.weights, one.attributes, operators={"u": kind})
+    return Sample(steps.values, steps.weights, steps.attributes, operators={"u": kind})
 
 
 def _window(rng: Rng) -> Sample:
@@ -63,10 +64,10 @@ def _window(rng: Rng) -> Sample:
 
 
 def _binary_window(rng: Rng) -> Sample:
-    one = _window(rng)
-    x = one.values["x"]
+    window = _window(rng)
+    x = window.values["x"]
     b = array(rng, *pick(rng, (x.shape[-1],), (1,), ()))
-    values = {"x": x, "cut": one.values["cut"], "b": b}
+    values = {"x": x, "cut": window.values["cut"], "b": b}
     return sample(values, "cut b", operators={"u": pick(rng, "Add", "Mul", "Sub")})
 
 
@@ -163,7 +164,7 @@ RULES = (
         before="y = MatMul(a, w); *head, a, *tail = (s_ := Split(x, [s], axis=k))",
         where="w.rank == 2 and front(k, x.rank) < x.rank - 1 and all(head)",
         after="""
-start = sum([one.shape[k] for one in head])
+start = sum([part.shape[k] for part in head])
 y = Slice(MatMul(x, w), whole(start), whole(start + a.shape[k]), whole(front(k, x.rank)), whole(1))
 """,
         sample=_parts,
@@ -185,7 +186,7 @@ y = Slice(MatMul(x, w), whole(start), whole(start + a.shape[k]), whole(front(k, 
         after="zs = ys",
         sample=_twice,
         shared=("c",),
-        source="common subexpressions, as any compiler",
+        source="common subexpression elimination",
     ),
 )
-"""Rules of unrolled recurrences."""
+"""Rules for unrolled recurrences."""

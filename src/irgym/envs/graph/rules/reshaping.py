@@ -1,43 +1,35 @@
-"""Rules of Reshape: reshapes that merge, and where they move.
+"""Rules for Reshape: reshapes that merge, or move past other operators.
 
-All are exact. Shapes are static, so each Reshape is to the sizes that its result has; Squeeze, Unsqueeze and
-Flatten are Reshapes in other words. Rules that move Reshape past another operator come in pairs: down,
-towards the results, and up.
+All are exact. Shapes are static, so a new Reshape names the sizes of its result; Squeeze, Unsqueeze and
+Flatten are special cases. Rules that move a Reshape come in pairs: down, towards the results, and up.
 """
 
-from irgym.envs.graph.rewriting.operands import (
+from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import (
     Rng,
     array,
     binary,
-    order_of,
     pick,
     regrouped,
     sample,
     shape_of,
     unary,
 )
-from irgym.envs.graph.rewriting.rule import Rule, Sample
-from irgym.envs.graph.rules.sides import sided
+from irgym.envs.graph.rewriting.templates import sided
 
 _SOURCE = "ONNX Runtime's TransposeOptimizer"
-
-
-def _sizes(*sizes: int) -> list[int]:
-    return list(sizes)
 
 
 def _ones_reshaped(rng: Rng) -> Sample:
     a, b = (int(size) for size in rng.integers(2, 4, 2))
     before, after = pick(rng, ((1, a, b), (a, 1, b)), ((a, 1, b), (a, b, 1)), ((1, a, 1, b), (a, 1, b, 1)))
-    return sample({"x": array(rng, *before), "s": _sizes(*after)}, "s")
+    return sample({"x": array(rng, *before), "s": list(after)}, "s")
 
 
 def _reshaped(rng: Rng) -> Sample:
     shape = shape_of(rng)
     middle = regrouped(rng, shape)
-    return sample(
-        {"x": array(rng, *shape), "s": _sizes(*middle), "t": _sizes(*regrouped(rng, middle))}, "s t"
-    )
+    return sample({"x": array(rng, *shape), "s": list(middle), "t": list(regrouped(rng, middle))}, "s t")
 
 
 def _view(rng: Rng) -> Sample:
@@ -46,7 +38,7 @@ def _view(rng: Rng) -> Sample:
     if kind == "Flatten":
         values, attributes = {"x": x, "rest": ()}, {"axis": int(rng.integers(-3, 5))}
     else:
-        values, attributes = {"x": x, "rest": [_sizes(*pick(rng, (1,), (3,), (1, 3), (-1,)))]}, {}
+        values, attributes = {"x": x, "rest": [list(pick(rng, (1,), (3,), (1, 3), (-1,)))]}, {}
     return sample(values, "rest", nodes={"v": attributes}, operators={"v": kind})
 
 
@@ -54,9 +46,8 @@ def _unary(rng: Rng) -> Sample:
     kind, attributes, rest = unary(rng)
     x = array(rng, *shape_of(rng))
     return sample(
-        {"x": x, "rest": rest, "s": _sizes(*regrouped(rng, x.shape))},
+        {"x": x, "rest": rest, "s": list(regrouped(rng, x.shape))},
         "rest s",
-        attributes={"p": order_of(rng, x.ndim)},
         nodes={"u": attributes},
         operators={"u": kind},
     )
@@ -65,7 +56,7 @@ def _unary(rng: Rng) -> Sample:
 def _two_reshaped(rng: Rng) -> Sample:
     shape = shape_of(rng)
     other = regrouped(rng, shape)
-    values = {"a": array(rng, *shape), "b": array(rng, *shape), "s": _sizes(*other), "t": _sizes(*other)}
+    values = {"a": array(rng, *shape), "b": array(rng, *shape), "s": list(other), "t": list(other)}
     return sample(values, "s t", operators={"u": binary(rng)})
 
 
@@ -75,7 +66,7 @@ def _reshaped_and_trailing(rng: Rng) -> Sample:
     other = (*regrouped(rng, shape[:-1]), size)
     w = array(rng, *pick(rng, (size,), (), (1,)))
     return sample(
-        {"a": array(rng, *shape), "w": w, "s": _sizes(*other)},
+        {"a": array(rng, *shape), "w": w, "s": list(other)},
         pick(rng, "s", "s w"),
         operators={"u": binary(rng)},
     )
@@ -85,7 +76,7 @@ def _rows(rng: Rng) -> Sample:
     size = int(rng.integers(1, 5))
     shape = (*shape_of(rng, 1, 3), size)
     other = (*regrouped(rng, shape[:-1]), size)
-    values = {"a": array(rng, *shape), "w": array(rng, size, int(rng.integers(1, 4))), "s": _sizes(*other)}
+    values = {"a": array(rng, *shape), "w": array(rng, size, int(rng.integers(1, 4))), "s": list(other)}
     return sample(values, pick(rng, "s", "s w"))
 
 
@@ -93,7 +84,7 @@ def _rows_after(rng: Rng) -> Sample:
     size, out = int(rng.integers(1, 5)), int(rng.integers(1, 4))
     shape = (*shape_of(rng, 1, 3), size)
     values = {"a": array(rng, *shape), "w": array(rng, size, out)}
-    return sample({**values, "s": _sizes(*regrouped(rng, shape[:-1]), out)}, "s")
+    return sample({**values, "s": [*regrouped(rng, shape[:-1]), out]}, "s")
 
 
 def _batch_reshaped(rng: Rng) -> Sample:
@@ -101,14 +92,14 @@ def _batch_reshaped(rng: Rng) -> Sample:
     m, k, n = (int(size) for size in rng.integers(1, 4, 3))
     other = regrouped(rng, batch)
     values = {"a": array(rng, *batch, m, k), "b": array(rng, *batch, k, n)}
-    return sample({**values, "s": _sizes(*other, m, k), "t": _sizes(*other, k, n)}, "s t")
+    return sample({**values, "s": [*other, m, k], "t": [*other, k, n]}, "s t")
 
 
 def _batch_reshaped_after(rng: Rng) -> Sample:
     batch = shape_of(rng, 1, 3)
     m, k, n = (int(size) for size in rng.integers(1, 4, 3))
     values = {"a": array(rng, *batch, m, k), "b": array(rng, *batch, k, n)}
-    return sample({**values, "s": _sizes(*regrouped(rng, batch), m, n)}, "s")
+    return sample({**values, "s": [*regrouped(rng, batch), m, n]}, "s")
 
 
 def _heads(rng: Rng) -> Sample:
@@ -120,7 +111,7 @@ def _heads(rng: Rng) -> Sample:
         ((1, a, b, c), (a, b, c), ((0, 2, 1), (2, 1, 0))),
         ((a * b, c), (a, b, c), ((2, 0, 1),)),
     )
-    return sample({"x": array(rng, *before), "s": _sizes(*after)}, "s", attributes={"p": pick(rng, *orders)})
+    return sample({"x": array(rng, *before), "s": list(after)}, "s", attributes={"p": pick(rng, *orders)})
 
 
 def _heads_after(rng: Rng) -> Sample:
@@ -132,7 +123,7 @@ def _heads_after(rng: Rng) -> Sample:
         ((a, b * c, d), (1, 0, 2), (b, c, a, d)),
         ((a, b, c, d), (2, 3, 0, 1), (c * d, a, b)),
     )
-    return sample({"x": array(rng, *before), "s": _sizes(*after)}, "s", attributes={"p": order})
+    return sample({"x": array(rng, *before), "s": list(after)}, "s", attributes={"p": order})
 
 
 RULES = (
@@ -215,7 +206,7 @@ RULES = (
         where="w.rank == 2 and a.rank and a.shape[-1] == c.shape[-1] and y.solid and c.solid",
         after="y = Reshape(MatMul(a, w), whole(*y.shape))",
         sample=_rows,
-        source="rows of a product are apart",
+        source="rows of a product are independent",
     ),
     Rule(
         "reshape-up-matmul",
@@ -223,7 +214,7 @@ RULES = (
         where="w.rank == 2 and y.rank and y.shape[-1] == w.shape[-1] and y.solid and a.solid",
         after="y = MatMul(Reshape(a, whole(*y.shape[:-1], a.shape[-1])), w)",
         sample=_rows_after,
-        source="rows of a product are apart",
+        source="rows of a product are independent",
     ),
     Rule(
         "reshape-down-batch",
@@ -233,7 +224,7 @@ RULES = (
         " and y.solid and c.solid",
         after="y = Reshape(MatMul(a, b), whole(*y.shape))",
         sample=_batch_reshaped,
-        source="products of a batch are apart",
+        source="products of a batch are independent",
     ),
     Rule(
         "reshape-up-batch",
@@ -245,7 +236,7 @@ batch = y.shape[:-2]
 y = MatMul(Reshape(a, whole(*batch, *a.shape[-2:])), Reshape(b, whole(*batch, *b.shape[-2:])))
 """,
         sample=_batch_reshaped_after,
-        source="products of a batch are apart",
+        source="products of a batch are independent",
     ),
     Rule(
         "reshape-down-transpose",
@@ -267,4 +258,4 @@ y = Transpose(Reshape(x, whole(*sizes)), perm=order)
         source=_SOURCE,
     ),
 )
-"""Rules of Reshape."""
+"""Rules for Reshape."""

@@ -1,28 +1,22 @@
-"""Rules of factors and biases: moved past products, merged, folded into weights; and Gemm in terms of MatMul.
+"""Rules for factors and biases: moved past products, merged, folded into weights; and Gemm as MatMul.
 
-They hold for real numbers; results differ by rounding. What is moved into a sum or a product must be a
-weight, or a single number, so that finite results stay finite; numbers as large as those that masks add are
-not moved.
+They hold for real numbers; results differ by rounding. Only weights and single numbers move into a sum or a
+product, so that finite results stay finite; numbers as large as those that masks add do not move.
 """
 
 import numpy as np
 
-from irgym.envs.graph.rewriting.operands import Rng, array, pick, sample, shape_of
 from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import Rng, array, pick, random_sizes, sample, shape_of
 
 _TASO = "TASO"
 _INTO = "c.constant and not c.masking and"
 
 
-def _dims(rng: Rng, count: int) -> list[int]:
-    return [int(size) for size in rng.integers(1, 5, count)]
-
-
-def _sum_by_one(rng: Rng) -> Sample:
-    k, n = _dims(rng, 2)
-    rows = shape_of(rng, 0, 2)
-    values = {"a": array(rng, *rows, k), "b": array(rng, *rows, k), "w": array(rng, k, n)}
-    return sample(values, pick(rng, "w", "w b"), operators={"s": pick(rng, "Add", "Sub")})
+def _biased_rows(rng: Rng) -> Sample:
+    k, n = random_sizes(rng, 2)
+    values = {"a": array(rng, *shape_of(rng, 0, 2), k), "b": array(rng, k), "w": array(rng, k, n)}
+    return sample(values, "w b")
 
 
 def _factors(rng: Rng) -> Sample:
@@ -33,7 +27,7 @@ def _factors(rng: Rng) -> Sample:
 
 
 def _scaled(rng: Rng) -> Sample:
-    m, k, n = _dims(rng, 3)
+    m, k, n = random_sizes(rng, 3)
     batch = shape_of(rng, 0, 2)
     values = {"x": array(rng, *batch, m, k), "w": array(rng, *batch, k, n)}
     values["c"] = array(rng, *pick(rng, (), (1,), (1, 1)))
@@ -41,14 +35,14 @@ def _scaled(rng: Rng) -> Sample:
 
 
 def _scaled_weight(rng: Rng) -> Sample:
-    k, n = _dims(rng, 2)
+    k, n = random_sizes(rng, 2)
     values = {"x": array(rng, *shape_of(rng, 0, 2), k), "w": array(rng, k, n)}
     values["c"] = array(rng, *pick(rng, (), (1,), (n,)))
     return sample(values, "w c")
 
 
 def _scaled_rows(rng: Rng) -> Sample:
-    k, n = _dims(rng, 2)
+    k, n = random_sizes(rng, 2)
     values = {"x": array(rng, *shape_of(rng, 0, 2), k), "w": array(rng, k, n)}
     values["c"] = array(rng, *pick(rng, (), (1,), (k,)))
     return sample(values, "w c")
@@ -66,7 +60,7 @@ def _divided(rng: Rng) -> Sample:
 
 
 def _matrices(rng: Rng) -> Sample:
-    m, k, n = _dims(rng, 3)
+    m, k, n = random_sizes(rng, 3)
     batch = shape_of(rng, 0, 2)
     rank = len(batch) + 2
     order = (*range(rank - 2), rank - 1, rank - 2)
@@ -75,7 +69,7 @@ def _matrices(rng: Rng) -> Sample:
 
 
 def _gemm(rng: Rng) -> Sample:
-    m, k, n = _dims(rng, 3)
+    m, k, n = random_sizes(rng, 3)
     first, second = int(rng.integers(2)), int(rng.integers(2))
     values = {
         "a": array(rng, *((k, m) if first else (m, k))),
@@ -86,20 +80,20 @@ def _gemm(rng: Rng) -> Sample:
 
 
 def _biased(rng: Rng) -> Sample:
-    m, k, n = _dims(rng, 3)
+    m, k, n = random_sizes(rng, 3)
     b = array(rng, *pick(rng, (), (n,), (1, n), (m, 1), (m, n)))
     return sample({"a": array(rng, m, k), "w": array(rng, k, n), "b": b}, pick(rng, "", "w b"))
 
 
 def _gemm_of_transposed(rng: Rng) -> Sample:
-    one = _gemm(rng)
-    values = {"a": one.values["a"].T, "rest": [one.values["w"]]}
-    nodes = {"g": {"transB": one.attributes["u"]}}
-    return sample(values, attributes={"t": one.attributes["t"]}, nodes=nodes)
+    gemm = _gemm(rng)
+    values = {"a": gemm.values["a"].T, "rest": [gemm.values["w"]]}
+    nodes = {"g": {"transB": gemm.attributes["u"]}}
+    return sample(values, attributes={"t": gemm.attributes["t"]}, nodes=nodes)
 
 
 def _gemm_turned(rng: Rng) -> Sample:
-    m, k, n = _dims(rng, 3)
+    m, k, n = random_sizes(rng, 3)
     return sample({"a": array(rng, m, k), "w": array(rng, n, k), "rest": [array(rng, n)]}, "w rest")
 
 
@@ -110,9 +104,7 @@ RULES = (
         where="y.floating and b.constant and w.constant and w.rank == 2"
         " and a.rank and b.shape == a.shape[-1:]",
         after="y = Add(MatMul(a, w), matmul(b, w))",
-        sample=lambda rng: sample(
-            {**(one := _sum_by_one(rng)).values, "b": array(rng, one.values["a"].shape[-1])}, "w b"
-        ),
+        sample=_biased_rows,
         source="a bias before a product is one after it",
     ),
     Rule(
@@ -216,7 +208,8 @@ y = MatMul(turned, Transpose(a, perm=p))
         where="a.rank == b.rank == y.rank and swaps_last(p)",
         after="y = Transpose(MatMul(a, b), perm=p)",
         sample=lambda rng: sample(
-            {"a": (one := _matrices(rng)).values["a"], "b": one.values["b"]}, attributes=dict(one.attributes)
+            {"a": (matrices := _matrices(rng)).values["a"], "b": matrices.values["b"]},
+            attributes=dict(matrices.attributes),
         ),
         source="TASO: (a b)^T = b^T a^T",
     ),
@@ -230,7 +223,7 @@ product = MatMul(left, right)
 y = Add(product, b) if b else product
 """,
         sample=_gemm,
-        source="definition of Gemm; what TASO calls a product",
+        source="definition of Gemm; TASO's matmul",
     ),
     Rule(
         "matmul-as-gemm",
@@ -253,7 +246,7 @@ y = Add(product, b) if b else product
         where="w.constant",
         after="y = Same(g, a, transpose(w, (1, 0)), *rest, transB=0)",
         sample=_gemm_turned,
-        source="weights in the order that they are read",
+        source="weights in the order in which they are read",
     ),
 )
-"""Rules of factors and biases."""
+"""Rules for factors and biases."""

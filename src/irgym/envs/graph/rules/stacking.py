@@ -1,21 +1,21 @@
-"""Rules of steps that are taken out of a tensor and stacked again: the stack is the tensor, in another order.
+"""Rules for tensors that are cut into steps and stacked again, which only reorders their axes.
 
-An unrolled loop takes each step out of its input, and stacks the results of all. Where the loop is one
-operator again, what is left of that is in its way. Each rule does all steps at once.
+An unrolled loop slices its input into steps and stacks the results. Once the loop is a single operator again,
+the slices and the stack are superfluous. Each rule removes all steps at once.
 """
 
 from typing import Any
 
 import numpy as np
 
-from irgym.envs.graph.rewriting.operands import Rng, array, either, pick, resized, sample, shape_of
 from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import Rng, array, either, pick, resized, sample, shape_of
 
-_SOURCE = "loops that were unrolled: the stack of a tensor's parts"
+_SOURCE = "unrolled loops: the stack of the parts of a tensor"
 
 
 def _views(rng: Rng) -> tuple[dict[str, Any], int, int]:
-    """Return x, axes a that its parts lose and axes e that they get; where it is cut, and where stacked."""
+    """Return x, axes a to squeeze and e to unsqueeze in its parts; the axis of the cut, and of the stack."""
     shape = shape_of(rng, 2)
     axis = int(rng.integers(len(shape)))
     shape = resized(shape, axis, int(rng.integers(2, 5)))
@@ -35,7 +35,7 @@ def _parts(rng: Rng) -> Sample:
 
 
 def _run(rng: Rng, size: int) -> range:
-    """Return places that follow each other."""
+    """Return consecutive indices below a size."""
     start = int(rng.integers(size))
     return range(start, int(rng.integers(start + 1, size + 1)))
 
@@ -43,7 +43,7 @@ def _run(rng: Rng, size: int) -> range:
 def _slices(rng: Rng) -> Sample:
     values, axis, place = _views(rng)
     run = _run(rng, values["x"].shape[axis])
-    lows, ends = [[one] for one in run], [[one + 1] for one in run]
+    lows, ends = [[place] for place in run], [[place + 1] for place in run]
     rest = [[either(rng, axis, values["x"].ndim)], *pick(rng, [], [[1]])]
     more = {"lows": lows, "ends": ends, "rest": rest}
     return sample({**values, **more}, "a e lows ends rest", attributes={"k": place})
@@ -53,7 +53,7 @@ def _gathers(rng: Rng) -> Sample:
     x = array(rng, *shape_of(rng, 2))
     axis, place = int(rng.integers(x.ndim)), int(rng.integers(x.ndim))
     size = x.shape[axis]
-    places = [np.array(either(rng, one, size)) for one in _run(rng, size)]
+    places = [np.array(either(rng, index, size)) for index in _run(rng, size)]
     values = {"x": x, "places": places, "e": [place]}
     return sample(values, "places e", attributes={"k": place, "m": either(rng, axis, x.ndim)})
 
@@ -72,7 +72,7 @@ order = stacked(of.shape, axis, y.shape, front(k, y.rank))
 moved = of if ones_moved(of.shape, order) else Transpose(of, perm=order)
 y = moved if moved.shape == y.shape else Reshape(moved, whole(*y.shape))
 """
-"""Makes y of what its steps were taken from, cut where the first or the last is not taken."""
+"""Replacement: y from the tensor `of` that its steps were cut from."""
 
 _CUT = "of = x if end - start == x.shape[axis] else Slice(x, whole(start), whole(end), whole(axis), whole(1))"
 
@@ -122,12 +122,12 @@ end = start + len(places)
         before="y = Squeeze(p, a); *head, p, *tail = (s_ := Split(x, [s], axis=m))",
         where="all(head)",
         after="""
-start = sum([one.shape[m] for one in head])
+start = sum([part.shape[m] for part in head])
 y = Squeeze(Slice(x, whole(start), whole(start + p.shape[m]), whole(front(m, x.rank)), whole(1)), a)
 """,
         sample=_part,
         shared=("s_",),
-        source="ONNX Runtime's GatherSliceToSplitFusion, taken apart",
+        source="ONNX Runtime's GatherSliceToSplitFusion, in steps",
     ),
 )
-"""Rules of stacks."""
+"""Rules for stacks."""

@@ -1,32 +1,32 @@
-"""Rules of Winograd's convolutions (`irgym.envs.graph.ir.winograd`): fewer products, at the price of maps.
+"""Rules for Winograd convolutions (`irgym.envs.graph.ir.winograd`): fewer products, plus linear maps.
 
-On a CPU, ONNX Runtime computes all products of a convolution. With tiles of 4 x 4 results, 36 take the place
-of 144 for a window of 3 x 3. Here a blocked convolution with windows of 1 computes them, in a group for each
-of the 36. What is multiplied comes from the inputs of a tile by a linear map, and what a tile makes from the
-products by another; both are MatMuls. All is in ONNX Runtime's blocked layout, so that whatever moves is a
-block of channels. The maps cost the less, beside the products, the more channels and filters there are.
+On a CPU, ONNX Runtime computes all products of a convolution. With tiles of 4 x 4 results and a window of
+3 x 3, Winograd's algorithm needs 36 products instead of 144. A blocked convolution with windows of 1 computes
+them, with a group for each of the 36. A linear map turns the inputs of a tile into the factors, and another
+turns the products into the results; both are MatMuls. All of this is in ONNX Runtime's blocked layout, so
+that data moves in blocks of channels. The relative cost of the maps falls with the number of channels and
+filters.
 """
 
-import numpy as np
-
 from irgym.envs.graph.rewriting.rule import Rule, Sample
-from irgym.envs.graph.rewriting.samples import integers
-from irgym.envs.graph.rules.blocked_samples import LEAST
+from irgym.envs.graph.rewriting.samples.blocks import CHANNEL_MULTIPLE
+from irgym.envs.graph.rewriting.samples.convolutions import integers
+from irgym.envs.graph.rewriting.samples.operands import Rng
 
 SHARE = 0.9
-"""Greatest estimate of the time, as a share of the convolution's; `winograd_share`."""
+"""Greatest estimated time relative to the plain convolution; see `winograd_share`."""
 
 PLAIN = (
     "w.constant and (not b or b.constant) and w.rank == 4 and w.shape[2] == w.shape[3]"
-    f" and x.shape[1] % {LEAST} == 0 and y.solid"
-    " and not any(one != 1 for name in ('strides', 'dilations') for one in c.get(name, ()))"
+    f" and x.shape[1] % {CHANNEL_MULTIPLE} == 0 and y.solid"
+    " and not any(step != 1 for name in ('strides', 'dilations') for step in c.get(name, ()))"
 )
-"""Condition that a convolution is one of the plain kind that the maps are for, and that it can be blocked."""
+"""Condition that a convolution has square windows and no strides or dilations, and can be blocked."""
 
 
-def _sample(rng: np.random.Generator, window: int) -> Sample:
-    """Return a sample with channels and filters enough for the condition."""
-    filters, channels = int(rng.integers(112, 120)), LEAST * int(rng.integers(28, 31))
+def _sample(rng: Rng, window: int) -> Sample:
+    """Return a sample with enough channels and filters for the condition."""
+    filters, channels = int(rng.integers(112, 120)), CHANNEL_MULTIPLE * int(rng.integers(28, 31))
     values = {
         "x": rng.standard_normal((int(rng.integers(1, 3)), channels, *integers(rng, 24, 29, 2))),
         "w": rng.standard_normal((filters, channels, window, window)),
@@ -37,14 +37,14 @@ def _sample(rng: np.random.Generator, window: int) -> Sample:
 
 
 def _rule(results: int, windows: tuple[int, ...]) -> Rule:
-    """Return the rule for tiles of some size.
+    """Return the rule for tiles of a size.
 
     Args:
         results: Results of a tile in one dimension.
-        windows: Sizes of windows that there are maps for.
+        windows: Supported sizes of windows.
     """
 
-    def sample(rng: np.random.Generator) -> Sample:
+    def sample(rng: Rng) -> Sample:
         return _sample(rng, int(rng.choice(windows)))
 
     return Rule(
@@ -88,4 +88,4 @@ y = ReorderOutput(Reshape(based, whole(images, outs * block, high, wide)), chann
 
 
 RULES = (_rule(2, (3, 5)), _rule(4, (3,)))
-"""Rules of Winograd's convolutions."""
+"""Rules for Winograd convolutions."""

@@ -1,9 +1,9 @@
-"""Which occurrences of patterns a changed node may concern: the way back from it to a pattern's first node.
+"""Occurrences of patterns that a changed node may affect, found by walking back to the pattern's first node.
 
-A pattern is matched from its first node on, along operands and users. A node can be met in a place of the
-pattern only if its operator fits there, and only by way of nodes whose operators fit theirs. So from a node
-that changed, the same way back leads to all first nodes of occurrences that may come or go with it, however
-many others use the same values.
+Matching starts at the first node of a pattern and follows operands and users. It reaches a node only through
+nodes whose operators fit the pattern. Walking the same path backwards from a changed node therefore leads to
+the first nodes of all occurrences that may appear or disappear with it, however many other nodes use the same
+values.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.rewriting.language import Any_, Operator, Statement
 
 Way: TypeAlias = Literal["user", "maker", "sibling"]
-"""Where the next node stands: it uses a result, makes an operand, or shares an operand."""
+"""Relation of the next node: it uses a result, makes an operand, or shares an operand."""
 
 Operators: TypeAlias = frozenset[str] | None
 
@@ -25,8 +25,8 @@ class Back:
     """A step back towards the first node of a pattern.
 
     Attributes:
-        way: Where the node before stands.
-        operators: What operators it may have; None for any.
+        way: Relation of the previous node.
+        operators: Operators that the previous node may have; None for any.
     """
 
     way: Way
@@ -35,7 +35,7 @@ class Back:
 
 @dataclass(eq=False)
 class _Trie:
-    """Ways back that begin alike, and the rules whose patterns begin where a way ends."""
+    """Prefix tree of ways back, with the rules whose patterns begin where a way ends."""
 
     rules: set[int] = field(default_factory=set[int])
     following: dict[Back, "_Trie"] = field(default_factory=dict[Back, "_Trie"])
@@ -47,11 +47,11 @@ class _Trie:
         here.rules.add(rule)
 
 
-class Concerned:
-    """Finds what changed nodes concern.
+class Affected:
+    """Finds the nodes and rules that changed nodes affect.
 
     Args:
-        patterns: By the places of their rules.
+        patterns: Patterns by index of their rules.
     """
 
     def __init__(self, patterns: Mapping[int, Sequence[Statement]]) -> None:
@@ -65,23 +65,26 @@ class Concerned:
                     self._of_any.add(way, rule)
 
     def by(self, graph: Graph, changed: Iterable[str], found: dict[str, set[int]]) -> None:
-        """Add to `found`, by the names of nodes, the places of the rules that may match anew from there on.
+        """Find the rules whose matches may have changed, and their first nodes.
 
         Args:
             graph: The graph.
-            changed: Names of nodes of it.
-            found: What is added to.
+            changed: Names of changed nodes in the graph.
+            found: Receives the indices of the rules, by name of the first node.
         """
-        # Those of one operator go the same ways, and where several lead is where each of them does.
+        # Nodes with the same operator share their ways back, and are walked together.
         alike: dict[str, dict[str, Node]] = {}
         for name in changed:
-            one = graph.nodes[name]
-            alike.setdefault(one.operator, {})[name] = one
+            node = graph.nodes[name]
+            alike.setdefault(node.operator, {})[name] = node
         for operator, nodes in alike.items():
             if operator in self._by_operator:
                 _walk(graph, self._by_operator[operator], nodes, found)
         _walk(
-            graph, self._of_any, {name: one for nodes in alike.values() for name, one in nodes.items()}, found
+            graph,
+            self._of_any,
+            {name: node for nodes in alike.values() for name, node in nodes.items()},
+            found,
         )
 
 
@@ -96,29 +99,29 @@ def _walk(graph: Graph, trie: _Trie, nodes: Mapping[str, Node], found: dict[str,
         reached = around[step.way]
         if step.operators is not None:
             wanted = step.operators
-            reached = {name: one for name, one in reached.items() if one.operator in wanted}
+            reached = {name: node for name, node in reached.items() if node.operator in wanted}
         if reached:
             _walk(graph, following, reached, found)
 
 
 def _around(graph: Graph, nodes: Mapping[str, Node], way: Way) -> dict[str, Node]:
     names: set[str] = set()
-    for one in nodes.values():
+    for node in nodes.values():
         if way == "user":
-            for value in one.outputs:
+            for value in node.outputs:
                 names.update(graph.users.get(value, ()))
         elif way == "maker":
-            names.update(graph.producers[value] for value in one.operands if value in graph.producers)
+            names.update(graph.producers[value] for value in node.operands if value in graph.producers)
         else:
-            for value in one.operands:
+            for value in node.operands:
                 names.update(graph.users.get(value, ()))
     return {name: graph.nodes[name] for name in names}
 
 
 def ways_back(pattern: Sequence[Statement]) -> list[tuple[Operators, tuple[Back, ...]]]:
-    """Return for each node of a pattern what operators it may have, and the ways back to the first node.
+    """Return the possible operators of each node of a pattern with a way back to the first node.
 
-    A node has several where it depends on the operands that are left out which way leads to it.
+    A node has several ways where missing operands decide how matching reaches it.
     """
     found: list[tuple[Operators, tuple[Back, ...]]] = []
     makers: dict[str, list[_Place]] = {}
@@ -150,22 +153,22 @@ class _Place:
     """A node of a pattern.
 
     Attributes:
-        operators: What operators it may have.
-        ways: The ways from it back to the first node.
+        operators: Operators that the node may have; None for any.
+        ways: Ways from the node back to the first node.
     """
 
     operators: Operators
     ways: list[tuple[Back, ...]]
 
     def onwards(self, way: Way) -> list[tuple[Back, ...]]:
-        """Return the ways back of a node from which this one is a step away."""
+        """Return the ways back of a node that is one step away from this node."""
         return [(Back(way, self.operators), *rest) for rest in self.ways]
 
 
 def _links(
     statement: Statement, makers: Mapping[str, list[_Place]], users: Mapping[str, list[_Place]]
 ) -> Iterable[tuple[_Place, Way]]:
-    """Return the nodes before that share a value with a statement's node, and where they stand to it."""
+    """Return the earlier nodes that share a value with a statement, with their relation to its node."""
     for output in statement.outputs:
         for before in users.get(output, ()):
             yield before, "user"

@@ -1,16 +1,16 @@
-"""What policies see of rules."""
+"""Features of rules: distinct for all rules, similar for similar ones."""
 
 import numpy as np
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.rewriting.traits import traits_of
+from irgym.envs.graph.rules.catalogue import RULES
 
 TRAITS = traits_of(RULES)
 PLACES = {rule.name: place for place, rule in enumerate(RULES)}
 
 
-def distance(one: str, other: str) -> float:
-    return float(np.linalg.norm(TRAITS[PLACES[one]] - TRAITS[PLACES[other]]))
+def distance(first: str, other: str) -> float:
+    return float(np.linalg.norm(TRAITS[PLACES[first]] - TRAITS[PLACES[other]]))
 
 
 def test_all_rules_can_be_told_apart():

@@ -1,12 +1,12 @@
-"""Sites of all rules, from state to state."""
+"""Sites of all rules, updated from one state to the next."""
 
 import numpy as np
 from small_graphs import BLOCK, graph_of
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.rewriting.sites import Finder, Sites
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import GraphState
 
 
@@ -15,7 +15,7 @@ def named(sites: Sites) -> set[tuple[int, str]]:
 
 
 def normalised_then_masked() -> Graph:
-    """Return a decomposed layer normalisation, whose quotient may be infinite, far before a softmax."""
+    """Return a layer normalisation in parts, whose quotient may be infinite, far above a softmax."""
     nodes = [
         node("ReduceMean", ["x", "axes"], ["m"], keepdims=1),
         node("Sub", ["x", "m"], ["d"]),
@@ -35,11 +35,6 @@ def normalised_then_masked() -> Graph:
     return graph_of(nodes, {"x": (3, 4)}, {**weights, "axes": np.array([-1]), "zero": np.array(0.0)}, ["y"])
 
 
-def test_all_rules_have_names_of_their_own_and_say_where_they_are_from():
-    assert len({rule.name for rule in RULES}) == len(RULES)
-    assert all(rule.source for rule in RULES)
-
-
 def test_sites_far_from_a_rewrite_that_tells_more_of_its_values_are_found():
     places = {rule.name: place for place, rule in enumerate(RULES)}
     finder, graph = Finder(RULES, BLOCK), normalised_then_masked()
@@ -56,7 +51,7 @@ def test_sites_far_from_a_rewrite_that_tells_more_of_its_values_are_found():
 
 
 def test_names_that_changed_places_make_another_state():
-    """A search that confused them would find schedules that do not replay."""
+    """If a search confused them, it would find schedules that do not replay."""
 
     def state(relu: str, tanh: str) -> GraphState:
         nodes = [node("Relu", ["x"], [relu]), node("Tanh", ["x"], [tanh]), node("Add", [relu, tanh], ["y"])]

@@ -1,37 +1,36 @@
-"""What samples of several rules are made of."""
+"""Random convolutions, for samples of rules."""
 
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
 from irgym.envs.graph.ir.node import Attribute
+from irgym.envs.graph.rewriting.samples.operands import Rng
 
 Operands = dict[str, Any]
 Attributes = dict[str, Attribute]
 
 
-def integers(rng: np.random.Generator, low: int, high: int, count: int) -> tuple[int, ...]:
-    """Return random whole numbers, of which `high` is none."""
-    return tuple(int(one) for one in rng.integers(low, high, count))
+def integers(rng: Rng, low: int, high: int, count: int) -> tuple[int, ...]:
+    """Return random integers from `low` to below `high`."""
+    return tuple(int(number) for number in rng.integers(low, high, count))
 
 
 def convolution(
-    rng: np.random.Generator,
+    rng: Rng,
     *,
     bias: bool | None = None,
     groups: tuple[int, ...] = (1, 1, 2),
     channels: tuple[int, int] = (1, 4),
     rank: int | None = None,
 ) -> tuple[Operands, Attributes]:
-    """Return operands x, w and b of a random convolution, and its attributes.
+    """Return the operands x, w and b of a random convolution, and its attributes.
 
     Args:
-        rng: What to draw from.
-        bias: Whether it has one, b; maybe if it is None.
+        rng: Random numbers.
+        bias: Whether there is a bias b; random if None.
         groups: Numbers of groups to draw from.
-        channels: Least number of channels of a group, and one more than the greatest.
-        rank: Spatial dimensions; 1 to 3, but mostly 2, if it is None.
+        channels: Range of the channels of a group, the end excluded.
+        rank: Number of spatial dimensions; if None, 1 to 3 and mostly 2.
     """
     group = int(rng.choice(groups))
     into, out = group * int(rng.integers(*channels)), group * int(rng.integers(*channels))
@@ -51,25 +50,30 @@ def convolution(
     return operands, attributes
 
 
-def shape_of(operands: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> tuple[int, ...]:
-    """Return the shape of a convolution's result.
+def result_shape(operands: Mapping[str, Any], attributes: Mapping[str, Attribute]) -> tuple[int, ...]:
+    """Return the shape of the result of a convolution.
 
     Args:
-        operands: With x and w.
-        attributes: Its attributes; no auto_pad.
+        operands: Operands, with x and w.
+        attributes: Attributes, without auto_pad.
     """
     spatial, window = operands["x"].shape[2:], operands["w"].shape[2:]
     rank = len(spatial)
     pads = _integers(attributes, "pads", (0,) * 2 * rank)
     strides, dilations = (_integers(attributes, name, (1,) * rank) for name in ("strides", "dilations"))
     sizes = [
-        (spatial[one] + pads[one] + pads[rank + one] - (window[one] - 1) * dilations[one] - 1) // strides[one]
+        (spatial[axis] + pads[axis] + pads[rank + axis] - (window[axis] - 1) * dilations[axis] - 1)
+        // strides[axis]
         + 1
-        for one in range(rank)
+        for axis in range(rank)
     ]
     return (operands["x"].shape[0], operands["w"].shape[0], *sizes)
 
 
 def _integers(attributes: Mapping[str, Attribute], name: str, default: tuple[int, ...]) -> tuple[int, ...]:
     value = attributes.get(name, default)
-    return tuple(int(one) for one in value if isinstance(one, int)) if isinstance(value, tuple) else default
+    return (
+        tuple(int(number) for number in value if isinstance(number, int))
+        if isinstance(value, tuple)
+        else default
+    )

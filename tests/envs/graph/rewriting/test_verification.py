@@ -1,4 +1,4 @@
-"""Unsound rules, each of which `verify` must catch: X-RLflow's own, and mistakes that are easily made."""
+"""Verification catches unsound rules: those of X-RLflow, and common mistakes."""
 
 from dataclasses import replace
 
@@ -8,22 +8,12 @@ from small_graphs import BLOCK, applied, graph_of, operators_of, sites_of
 
 from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.reference.calls import OperatorError
-from irgym.envs.graph.rewriting.operands import Rng, array, pick, sample
 from irgym.envs.graph.rewriting.rule import Rule, Sample
+from irgym.envs.graph.rewriting.samples.operands import Rng, array, pick, sample
 from irgym.envs.graph.rewriting.verification import RuleError, verify
-from irgym.envs.graph.rules import (
-    algebra,
-    cutting,
-    identities,
-    linear,
-    movement,
-    recurrence,
-    reshaping,
-    scaling,
-)
+from irgym.envs.graph.rules.catalogue import RULES
 
-FILES = (movement, reshaping, cutting, identities, linear, scaling, recurrence, algebra)
-SOUND = {rule.name: rule for file in FILES for rule in file.RULES}
+SOUND = {rule.name: rule for rule in RULES}
 
 
 def _product(rng: Rng) -> Sample:
@@ -116,7 +106,7 @@ PLANTED = [
 
 
 def _caught(rule: Rule) -> list[Exception]:
-    """Return what `verify` said of instances to which a rule applies."""
+    """Return the errors of `verify` on instances to which a rule applies."""
     errors: list[Exception] = []
     for seed in range(200):
         try:

@@ -1,4 +1,4 @@
-"""Rules that fail where they say that they apply cost the candidate, are counted, and are said."""
+"""Rules that fail at their sites: the site is removed, the failure is counted and logged."""
 
 import logging
 from dataclasses import replace
@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 from small_graphs import BLOCK, graph_of
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.rewriting.building import RuleError
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.transitions import applied, rewritten
+from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 
 SOUND = {rule.name: rule for rule in RULES}
 
 
 def planted(**changes: str) -> Rule:
-    """Return a rule of Relu that is wrong in some way."""
+    """Return a wrong rule for Relu."""
     rule = replace(SOUND["merge-relus"], name="planted", shared=(), before="y = Relu(x)", where="True")
     return replace(rule, **changes)
 
@@ -62,7 +62,7 @@ def test_a_rule_that_fails_at_one_of_all_places_is_applied_at_the_others():
     finder = Finder([rule], BLOCK)
     state = state_of(finder)
     graph, rewrites = applied(finder, state, 0, state.candidates[0, EVERYWHERE])
-    assert len(rewrites) == 1 and sorted(one.operator for one in graph.nodes.values()) == [
+    assert len(rewrites) == 1 and sorted(operator.operator for operator in graph.nodes.values()) == [
         "Abs",
         "Relu",
         "Tanh",

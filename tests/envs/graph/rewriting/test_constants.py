@@ -1,4 +1,4 @@
-"""Which constants rules merge and move: those whose products stay ordinary numbers of their type."""
+"""Conditions on merged and moved constants: their products must stay ordinary numbers of their type."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, run_in_ort
 
-from irgym.envs.graph.actions import RULES
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.magnitudes import Magnitude, magnitude_of
 from irgym.envs.graph.ir.node import Node, node
@@ -20,6 +19,7 @@ from irgym.envs.graph.rewriting.building import RuleError
 from irgym.envs.graph.rewriting.constants import computes, reassociates
 from irgym.envs.graph.rewriting.rule import Rule, Sample
 from irgym.envs.graph.rewriting.sites import Finder
+from irgym.envs.graph.rules.catalogue import RULES
 
 CASES = Path(__file__).parents[3] / "cases" / "graph"
 FINDER = Finder(RULES, BLOCK)
@@ -27,17 +27,17 @@ BY_NAME = {rule.name: rule for rule in RULES}
 
 
 def graph_in(kind: str, nodes: list[Node], x: tuple[int, ...], weights: Mapping[str, Any]) -> Graph:
-    """Return a graph of one input x and one result y in a precision."""
+    """Return a graph with an input x and an output y in a precision."""
     own = {name: literal(array, kind) for name, array in weights.items()}
-    types = {"x": TensorType(kind, x)} | {name: one.type for name, one in own.items()}
-    for one in nodes:
-        given = [types[name] for name in one.inputs]
-        types.update(zip(one.outputs, types_of(one.operator, given, dict(one.attributes)), strict=True))
+    types = {"x": TensorType(kind, x)} | {name: weight.type for name, weight in own.items()}
+    for added in nodes:
+        given = [types[name] for name in added.inputs]
+        types.update(zip(added.outputs, types_of(added.operator, given, dict(added.attributes)), strict=True))
     return Graph.of(nodes, types, own, ["x"], ["y"], [("", 20)])
 
 
 def reached(graph: Graph, depth: int, most: int = 60) -> Iterator[tuple[str, Graph]]:
-    """Return the graphs that sequences of up to so many rewrites lead to, with the last rule."""
+    """Return the graphs after all sequences of rewrites up to a length, with the last rule."""
     seen, frontier = {graph.digest}, [graph]
     for _ in range(depth):
         following: list[Graph] = []
@@ -58,7 +58,7 @@ def taken(graph: Graph) -> set[str]:
 
 
 def scaled(kind: str, first: str, second: str, a: float, b: float) -> Graph:
-    """Return x @ w, then two operators with a constant each."""
+    """Return x @ w, followed by two operators with a constant each."""
     nodes = [
         node("MatMul", ["x", "w"], ["u"]),
         node(first, ["u", "a"], ["v"]),
@@ -74,10 +74,10 @@ def test_no_rewrite_of_a_file_makes_infinities_or_zeros(name: str):
     weights = Weights(arrays)
     ordinary = np.random.default_rng(1).normal(size=graph.types["x"].shape).astype(np.float32)
     feeds = [{"x": np.zeros_like(ordinary)}, {"x": ordinary}, {"x": ordinary * np.float32(1e-30)}]
-    wanted = [run_in_ort(graph, weights, one)[0] for one in feeds]
+    wanted = [run_in_ort(graph, weights, feed)[0] for feed in feeds]
     for rule, after in reached(graph, 3):
-        for one, expected in zip(feeds, wanted, strict=True):
-            np.testing.assert_allclose(run_in_ort(after, weights, one)[0], expected, 1e-4, err_msg=rule)
+        for feed, expected in zip(feeds, wanted, strict=True):
+            np.testing.assert_allclose(run_in_ort(after, weights, feed)[0], expected, 1e-4, err_msg=rule)
 
 
 EXTREMES = [
@@ -103,10 +103,10 @@ def test_no_rewrite_changes_what_extreme_factors_make(kind: str, first: str, sec
     ordinary = np.random.default_rng(1).normal(size=(2, 3)).astype(kind)
     small = (ordinary * (1e-2 if kind == "float16" else 1e-20)).astype(kind)
     feeds = [{"x": np.zeros_like(ordinary)}, {"x": ordinary}, {"x": small}]
-    wanted = [run_in_ort(graph, Weights({}), one)[0] for one in feeds]
+    wanted = [run_in_ort(graph, Weights({}), feed)[0] for feed in feeds]
     for rule, after in reached(graph, 2):
-        for one, expected in zip(feeds, wanted, strict=True):
-            got = run_in_ort(after, Weights({}), one)[0]
+        for feed, expected in zip(feeds, wanted, strict=True):
+            got = run_in_ort(after, Weights({}), feed)[0]
             np.testing.assert_allclose(got, expected, 1e-2 if kind == "float16" else 1e-5, err_msg=rule)
 
 
@@ -163,11 +163,11 @@ def test_large_weights_are_judged_by_their_bounds():
 
 
 def test_quotients_by_zero_and_roots_of_nothing_are_not_sound():
-    zero, one = literal(0.0, "float32"), literal(np.ones(3), "float32")
-    assert not _sound(computed("divide", one, zero))
+    zero, ones = literal(0.0, "float32"), literal(np.ones(3), "float32")
+    assert not _sound(computed("divide", ones, zero))
     assert not _sound(computed("deviation", literal(np.zeros(3), "float32"), 0.0))
     assert _sound(computed("deviation", literal(np.zeros(3), "float32"), 1e-5))
-    assert _sound(computed("multiply", one, zero))
+    assert _sound(computed("multiply", ones, zero))
 
 
 def _sound(weight: Any) -> bool:
@@ -198,7 +198,7 @@ def test_bounds_hold_what_is_computed(function: str):
 
 
 def test_a_rule_that_forgets_its_condition_is_guarded():
-    """The condition stands in the engine, and no rule has to repeat it."""
+    """The engine checks the condition, so that no rule has to repeat it."""
 
     def sampled(_: np.random.Generator) -> Sample:
         return Sample({"x": np.ones(3), "a": np.array(2.0), "b": np.array(2.0)}, frozenset("ab"))
@@ -218,7 +218,7 @@ def test_a_rule_that_forgets_its_condition_is_guarded():
 
 
 def test_weights_that_are_no_numbers_take_no_part_in_merged_layers():
-    """A first step whose state is zero needs no weights of the state; with others it would be 0 times NaN."""
+    """A first step with a zero state needs no weights of the state: 0 times NaN would be NaN."""
     names = ("merge-lstm", "merge-gru", "append-lstm", "lstm-cell", "gru-cell", "associate-left", "merge-sum")
     assert all(BY_NAME[name].moves_products for name in names)
 

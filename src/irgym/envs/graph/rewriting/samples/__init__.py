@@ -1,0 +1,1 @@
+"""Random instances of patterns, which verify the rules of several groups."""
