@@ -69,18 +69,14 @@ def modules() -> dict[str, Path]:
 
 
 def imported(name: str, known: dict[str, Path]) -> set[str]:
-    """Return the modules of irgym that a module imports when it is imported, or for its types."""
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    """Return the modules of irgym that a module imports: at once, for its types, or within a function."""
     found: set[str] = set()
-    waiting: list[ast.AST] = [ast.parse(known[name].read_text())]
-    while waiting:
-        node = waiting.pop()
+    for node in ast.walk(ast.parse(known[name].read_text())):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
             inner = {f"{node.module}.{alias.name}" for alias in node.names}
             found |= {part if part in known else node.module for part in inner}
-        waiting += [child for child in ast.iter_child_nodes(node) if not isinstance(child, functions)]
     return (found & known.keys()) - {name}
 
 
