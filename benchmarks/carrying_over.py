@@ -16,8 +16,9 @@ from typing import Any
 
 import tyro
 
+from irgym.core.bench import Bench
 from irgym.core.catalogue import ENVIRONMENTS
-from irgym.core.environment import Bench, spread
+from irgym.core.dataset import spread
 from irgym.core.task import Task
 from irgym.envs.loops.task import LoopsTask
 from irgym.judging.statistics import geometric_interval

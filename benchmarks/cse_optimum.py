@@ -12,7 +12,7 @@ from itertools import combinations
 
 import tyro
 
-from irgym.core.environment import Bench
+from irgym.core.bench import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.state import CseState

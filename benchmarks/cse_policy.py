@@ -22,7 +22,7 @@ from irgym.agents.imitation.outcomes import all_outcomes
 from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Evaluator
-from irgym.core.environment import spread
+from irgym.core.dataset import spread
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.state import CseState

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import nnls
 
 from irgym.core.actions import Action
-from irgym.core.environment import Bench
+from irgym.core.bench import Bench
 from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph

@@ -16,7 +16,7 @@ import tyro
 
 import irgym
 from irgym.comparing.results import Comparison
-from irgym.core.environment import spread
+from irgym.core.dataset import spread
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.families import KINDS
 from irgym.judging.statistics import geometric_interval

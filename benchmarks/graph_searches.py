@@ -17,7 +17,8 @@ import argparse
 import numpy as np
 
 from irgym.core import capabilities
-from irgym.core.environment import Bench, Versus
+from irgym.core.baseline import Versus
+from irgym.core.bench import Bench
 from irgym.core.schedule import replay
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.eqsat.saturation import Limits, saturate

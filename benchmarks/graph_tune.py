@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import tyro
 
 import irgym
-from irgym.core.environment import spread
+from irgym.core.dataset import spread
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.families import KINDS
 from irgym.judging.result import Tuned

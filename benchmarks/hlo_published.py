@@ -25,8 +25,8 @@ import tyro
 
 import irgym
 from irgym.base.errors import IrgymError
+from irgym.core.baseline import Versus
 from irgym.core.cost import Call
-from irgym.core.environment import Versus
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.programs.from_jax import program_of_function

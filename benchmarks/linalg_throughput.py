@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import tyro
 
+from irgym.core.bench import Bench
 from irgym.core.cost import Job, Measurement
-from irgym.core.environment import Bench
 from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.machine import load

@@ -17,7 +17,7 @@ import tyro
 from irgym.base.errors import ProgramError
 from irgym.core.catalogue import tasks_of
 from irgym.core.cost import Call
-from irgym.core.environment import spread
+from irgym.core.dataset import spread
 from irgym.envs.cse.checking.proving.proofs import Proofs
 from irgym.envs.cse.environment import CSE, LIMITS
 from irgym.envs.cse.task import CseTask

@@ -10,8 +10,8 @@ import pytest
 
 from irgym.base.errors import BaselineError, IrgymError, ScheduleError
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.baseline import Baseline, Versus
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.environment import Baseline, Versus
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import array_view, views_of

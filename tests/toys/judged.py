@@ -9,8 +9,10 @@ import pytest
 
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.baseline import Baseline, Versus
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import BackendStatus, Baseline, Dataset, Environment, Versus, under
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, under
 from irgym.core.kinds import ActionKind
 from irgym.core.observation import array_view, views_of
 from irgym.core.reward import LogSpeedup

@@ -12,7 +12,8 @@ from irgym.agents.problem import Problem
 from irgym.base.registry import Registry
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.environment import BackendStatus, Dataset, Environment, under
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, under
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView, array_view, views_of

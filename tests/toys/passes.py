@@ -11,16 +11,11 @@ import numpy as np
 
 from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.baseline import Pipeline
+from irgym.core.bench import Bench
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
-from irgym.core.environment import (
-    BackendStatus,
-    Bench,
-    Dataset,
-    Environment,
-    Pipeline,
-    dataset_of,
-    under,
-)
+from irgym.core.dataset import Dataset, dataset_of
+from irgym.core.environment import BackendStatus, Environment, under
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView, array_view, views_of

@@ -15,7 +15,8 @@ from irgym.base.registry import Registry
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, candidate_view
 from irgym.core.cost import Call, Job, Measurement, Outcome
-from irgym.core.environment import Dataset, Environment
+from irgym.core.dataset import Dataset
+from irgym.core.environment import Environment
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import views_of

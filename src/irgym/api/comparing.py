@@ -14,7 +14,7 @@ from irgym.base.json_files import write_json
 from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective, dataset_named, locate
-from irgym.core.environment import spread
+from irgym.core.dataset import spread
 from irgym.policies.run_folder import RunFolder
 
 

@@ -13,9 +13,11 @@ from irgym.api.hyperparameters import configured
 from irgym.api.programs import environment_named
 from irgym.api.requests import Imitating, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
+from irgym.core.bench import Bench
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import check_objective, dataset_named, tasks_of
-from irgym.core.environment import Bench, Environment, spread
+from irgym.core.dataset import spread
+from irgym.core.environment import Environment
 from irgym.core.task import Task, targets_of
 from irgym.judging.targets import peak_of
 from irgym.search import SEARCHES

@@ -22,8 +22,9 @@ from irgym.api.checks import (
     texts_of,
 )
 from irgym.base.errors import IrgymError
+from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
-from irgym.core.environment import Bench, Environment
+from irgym.core.environment import Environment
 from irgym.core.task import Task
 from irgym.search.budget import Budget
 

@@ -15,8 +15,10 @@ from irgym.base.json_files import write_json
 from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
 from irgym.comparing.results import Comparison
 from irgym.comparing.steps import Step, steps_of, write_steps
+from irgym.core.bench import Bench
 from irgym.core.catalogue import check_objective, dataset_named, task_of
-from irgym.core.environment import Bench, Environment, recipe_of, reward_of, spread
+from irgym.core.dataset import spread
+from irgym.core.environment import Environment, recipe_of, reward_of
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.schedule import Schedule

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 from irgym.api.checks import check_options
 from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
+from irgym.core.bench import Bench
 from irgym.core.catalogue import locate
-from irgym.core.environment import Bench, Environment
+from irgym.core.environment import Environment
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget

@@ -12,7 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from irgym.core.environment import Bench, Environment
+from irgym.core.bench import Bench
+from irgym.core.environment import Environment
 from irgym.core.task import Task
 from irgym.measure.code_digest import ROOT, files_of, hash_of
 

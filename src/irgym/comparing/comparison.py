@@ -14,8 +14,9 @@ from irgym.comparing.methods import Conditions, Method, Outcome
 from irgym.comparing.reference_costs import ReferenceCosts
 from irgym.comparing.results import Comparison, Trace
 from irgym.comparing.rows import Row
+from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
-from irgym.core.environment import Bench, Environment
+from irgym.core.environment import Environment
 from irgym.core.objective import Objective
 from irgym.core.task import Task
 from irgym.judging.targets import machine_text

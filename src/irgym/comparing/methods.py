@@ -9,7 +9,9 @@ from irgym.base.errors import BaselineError, IrgymError, WrongResultsError
 from irgym.comparing.results import Trace
 from irgym.comparing.rows import BASE, Row
 from irgym.core import capabilities
-from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.baseline import Versus
+from irgym.core.bench import Bench
+from irgym.core.environment import Environment
 from irgym.core.schedule import candidate_of
 from irgym.core.task import Task
 from irgym.judging.finding import Finding

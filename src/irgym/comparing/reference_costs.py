@@ -9,7 +9,8 @@ from typing import Any
 from irgym.base.errors import IrgymError
 from irgym.comparing.methods import Outcome
 from irgym.comparing.rows import Row, Side
-from irgym.core.environment import Bench, Environment
+from irgym.core.bench import Bench
+from irgym.core.environment import Environment
 from irgym.core.task import Task
 from irgym.judging.finding import gain_ratio, over
 from irgym.judging.reference import Reference, reference_of

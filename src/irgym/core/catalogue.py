@@ -12,7 +12,8 @@ from irgym.base.registry import Registry
 from irgym.core.uri import is_file
 
 if TYPE_CHECKING:
-    from irgym.core.environment import Dataset, Environment
+    from irgym.core.dataset import Dataset
+    from irgym.core.environment import Environment
     from irgym.core.task import Task
 
 _T = TypeVar("_T")

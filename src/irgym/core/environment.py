@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from statistics import median
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
-from irgym.base.errors import BackendError, IrgymError, ProgramError
-from irgym.core.cost import Call, Evaluator, Job, Measurement, Validation
+from irgym.base.errors import BackendError, IrgymError
+from irgym.core.baseline import Baseline, Pipeline
+from irgym.core.bench import Bench
+from irgym.core.cost import Validation
+from irgym.core.dataset import Dataset
 from irgym.core.objective import TIME, Objective
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
@@ -35,44 +37,6 @@ class BackendStatus:
     available: bool
     detail: str
     remedy: str = ""
-
-
-@dataclass(frozen=True)
-class Dataset:
-    """A fixed set of programs, by URI, split into training and test programs."""
-
-    name: str
-    description: str
-    train: tuple[str, ...]
-    test: tuple[str, ...]
-
-    def split(self, name: str) -> tuple[str, ...]:
-        """Return the programs of `train` or `test`.
-
-        Raises:
-            ProgramError: There is no such split.
-        """
-        if name not in ("train", "test"):
-            raise ProgramError(f"there is no split {name!r}: choose train or test")
-        return self.train if name == "train" else self.test
-
-
-def spread(programs: Sequence[T], limit: int | None) -> list[T]:
-    """Return at most `limit` items, evenly spread over all of them."""
-    if limit is None or limit >= len(programs):
-        return list(programs)
-    return [programs[place * len(programs) // limit] for place in range(limit)]
-
-
-def dataset_of(datasets: Mapping[str, Callable[[], Dataset]], name: str) -> Dataset:
-    """Return one of an environment's data sets.
-
-    Raises:
-        ProgramError: There is none of that name; the message lists those that exist.
-    """
-    if name not in datasets:
-        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(datasets)}")
-    return datasets[name]()
 
 
 def under(task: TaskT, objective: str | None) -> TaskT:
@@ -134,93 +98,6 @@ def reward_from(environment: "Environment", reward: Any) -> Reward:
             f"{reward!r} is no reward: give one, or the name of one: {', '.join(environment.rewards())}"
         )
     return cast(Reward, reward)
-
-
-@dataclass(frozen=True)
-class Baseline:
-    """A baseline that computes the same program: numpy, torch, another compiler.
-
-    Attributes:
-        name: Name in tables.
-        description: One line, with the thread count.
-        remedy: The command that installs what it needs.
-        any_objective: Whether it has costs under objectives that are no times too. Its `Versus` is then of
-            those.
-    """
-
-    name: str
-    description: str
-    remedy: str = field(default="")
-    any_objective: bool = False
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """A compiler's own order of its transformations, as a schedule.
-
-    Attributes:
-        name: Name in tables.
-        description: One line.
-    """
-
-    name: str
-    description: str
-
-
-class Bench(Protocol):
-    """Where an environment's programs are measured: an evaluator and an isolated process."""
-
-    def prepare(self, *calls: Call) -> None:
-        """Begin to start what takes time to start, and return at once.
-
-        Args:
-            calls: What to run beforehand, for what it leaves behind; nobody is told what they return.
-        """
-        ...
-
-    @property
-    def evaluator(self) -> Evaluator:
-        """Evaluator of jobs."""
-        ...
-
-    @property
-    def peak_gflops(self) -> float:
-        """Peak float32 throughput of one core in GFLOP/s, measured on first use."""
-        ...
-
-    @property
-    def machine(self) -> str:
-        """The machine, threads and load, in words."""
-        ...
-
-    @property
-    def conditions(self) -> str:
-        """Key of the machine, and of what a candidate may use."""
-        ...
-
-    def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
-        """Measure jobs without the cache; failures are measurements too."""
-        ...
-
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
-        """Run a function in isolation and return its result.
-
-        Raises:
-            IrgymError: It crashed, hung, ran out of memory or reported bad input.
-        """
-        ...
-
-    def close(self) -> None:
-        """End the isolated process."""
-        ...
-
-    def __enter__(self) -> "Bench":
-        """Return itself."""
-        ...
-
-    def __exit__(self, *exception: object) -> None:
-        """Close it."""
-        ...
 
 
 class Environment(ABC):
@@ -414,34 +291,6 @@ class Environment(ABC):
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship, by name; `default` among them where there is one."""
         return {}
-
-
-@dataclass(frozen=True)
-class Versus:
-    """Interleaved timings of a baseline and of a state, measured in one process.
-
-    Attributes:
-        ratios: For each round, the baseline's time over the state's: above 1, irgym is faster.
-        baseline_ns: Least time of the baseline, nanoseconds.
-        ours_ns: Median time of the state, nanoseconds: in the caches that the baseline leaves.
-        detail: What the baseline ran on: library, kernels, threads.
-    """
-
-    ratios: tuple[float, ...]
-    baseline_ns: float
-    ours_ns: float
-    detail: str
-
-    @staticmethod
-    def of(pairs: Sequence[tuple[float, float]], detail: str) -> "Versus":
-        """Return what some rounds come to, each the time of the state and of the baseline in nanoseconds."""
-        ratios = tuple(baseline / ours for ours, baseline in pairs)
-        return Versus(ratios, min(theirs for _, theirs in pairs), median(ours for ours, _ in pairs), detail)
-
-    @property
-    def ratio(self) -> float:
-        """Median of the ratios."""
-        return median(self.ratios)
 
 
 DEFAULT = "default"

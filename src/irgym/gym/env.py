@@ -13,10 +13,11 @@ from irgym.base.errors import IrgymError, RenderModeError
 from irgym.base.keywords import refuse_unknown
 from irgym.core import capabilities
 from irgym.core.actions import Action, BoolArray, IntArray
+from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
-from irgym.core.environment import Bench, reward_from
+from irgym.core.environment import reward_from
 from irgym.core.observation import ObservationView, view_named
 from irgym.core.reward import EpisodeCosts, Reward, asks
 from irgym.core.schedule import Schedule

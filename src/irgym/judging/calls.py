@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import Any
 
 from irgym.base.errors import IrgymError
-from irgym.core.environment import Versus
+from irgym.core.baseline import Versus
 from irgym.measure.timing import Run, Timing, interleave
 
 TIMING = Timing(sample_ns=10_000_000, clock="process")

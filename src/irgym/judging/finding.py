@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+from irgym.core.baseline import Versus
 from irgym.core.cost import Validation
-from irgym.core.environment import Versus
 from irgym.core.schedule import Candidate, Schedule
 
 

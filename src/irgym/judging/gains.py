@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from irgym.base.errors import IrgymError
+from irgym.core.bench import Bench
 from irgym.core.capabilities import Stages, ask
-from irgym.core.environment import Bench
 from irgym.core.objective import Objective
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task

@@ -9,7 +9,9 @@ from typing import Any
 
 from irgym.base.errors import BaselineError, WrongResultsError
 from irgym.core import capabilities
-from irgym.core.environment import Bench, Environment, Versus
+from irgym.core.baseline import Versus
+from irgym.core.bench import Bench
+from irgym.core.environment import Environment
 from irgym.core.schedule import Candidate, Schedule, candidate_of, original_of
 from irgym.core.task import Task
 from irgym.judging.finding import Finding

@@ -6,7 +6,8 @@ from typing import Any
 
 from irgym.base.errors import UnknownPipelineError
 from irgym.core import capabilities
-from irgym.core.environment import Bench, Environment
+from irgym.core.bench import Bench
+from irgym.core.environment import Environment
 from irgym.core.schedule import Candidate, Schedule, candidate_of
 from irgym.core.task import Task
 from irgym.judging.trials import Trials

@@ -9,8 +9,8 @@ from typing import Any
 
 from irgym.base.errors import IrgymError
 from irgym.base.values import plain
+from irgym.core.baseline import Versus
 from irgym.core.capabilities import ideal_cost
-from irgym.core.environment import Versus
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.judging.calls import time_calls

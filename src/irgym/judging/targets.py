@@ -4,8 +4,9 @@ from dataclasses import replace
 from typing import Any, cast
 
 from irgym.core import capabilities
+from irgym.core.baseline import Versus
+from irgym.core.bench import Bench
 from irgym.core.cost import Call
-from irgym.core.environment import Bench, Versus
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.measure.peak import Peak

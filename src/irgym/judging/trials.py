@@ -14,8 +14,9 @@ import numpy as np
 
 from irgym.base.errors import BaselineError, IrgymError
 from irgym.core import capabilities
+from irgym.core.baseline import Versus
+from irgym.core.bench import Bench
 from irgym.core.cost import Measurement
-from irgym.core.environment import Bench, Versus
 from irgym.core.schedule import Candidate
 from irgym.core.task import Task
 from irgym.judging.patience import ENDLESS, Patience

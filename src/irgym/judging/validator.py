@@ -4,8 +4,8 @@ from typing import Any
 
 from irgym.base.errors import IrgymError, WrongResultsError
 from irgym.core import capabilities
+from irgym.core.bench import Bench
 from irgym.core.cost import Validation
-from irgym.core.environment import Bench
 from irgym.core.task import Task
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import irgym
+from irgym.core.bench import Bench
 from irgym.core.cost import Evaluator, Job, Measurement
-from irgym.core.environment import Bench
 from irgym.envs.loops.environment import LOOPS, LoopsEnvironment
 from irgym.envs.loops.programs.datasets import generate
 from irgym.judging.judge import KEPT

@@ -5,7 +5,9 @@ import re
 from collections.abc import Sequence
 
 from irgym.base.errors import ProgramError
-from irgym.core.environment import BackendStatus, Bench, Dataset, Environment, under
+from irgym.core.bench import Bench
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, under
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target

@@ -19,7 +19,7 @@ from irgym.agents.imitation.noise import noisy
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core import capabilities
 from irgym.core.cost import CostHistory, Evaluator
-from irgym.core.environment import spread
+from irgym.core.dataset import spread
 from irgym.core.schedule import Candidate, Schedule, candidate_of, states_along
 from irgym.core.task import Task
 from irgym.cost_model.recorded import records_by_program

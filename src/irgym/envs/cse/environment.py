@@ -6,17 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import BackendError, ProgramError
+from irgym.core.baseline import Pipeline
+from irgym.core.bench import Bench
 from irgym.core.catalogue import begins, mentions
-from irgym.core.environment import (
-    BackendStatus,
-    Bench,
-    Dataset,
-    Environment,
-    Pipeline,
-    check_only_backend,
-    policies_in,
-    under,
-)
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in, under
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target

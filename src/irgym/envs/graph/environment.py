@@ -9,17 +9,11 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
+from irgym.core.baseline import Baseline
+from irgym.core.bench import Bench
 from irgym.core.cost import Call, Validation
-from irgym.core.environment import (
-    DEFAULT,
-    BackendStatus,
-    Baseline,
-    Bench,
-    Dataset,
-    Environment,
-    policies_in,
-    under,
-)
+from irgym.core.dataset import Dataset
+from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in, under
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
 from irgym.core.target import Target

@@ -4,8 +4,8 @@ import time
 from dataclasses import replace
 
 from irgym.base.errors import BaselineError, IrgymError
+from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.environment import Versus
 from irgym.envs.graph.checking.checks import SEED, checked_on, checks_on
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at

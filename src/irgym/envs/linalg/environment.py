@@ -9,17 +9,12 @@ from pathlib import Path
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
+from irgym.core.baseline import Baseline
+from irgym.core.bench import Bench
 from irgym.core.catalogue import mentions
 from irgym.core.cost import Validation
-from irgym.core.environment import (
-    BackendStatus,
-    Baseline,
-    Bench,
-    Dataset,
-    Environment,
-    policies_in,
-    under,
-)
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, policies_in, under
 from irgym.core.recipe import Recipe, from_scratch
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target

@@ -5,8 +5,8 @@ import time
 from functools import lru_cache
 
 from irgym.base.errors import IrgymError
+from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.environment import Versus
 from irgym.core.target import Target
 from irgym.envs.linalg.baselines import BASELINES
 from irgym.envs.linalg.checking.prepared import ALLOWED, buffers_of, prepared, problems, verdict

@@ -4,15 +4,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from irgym.core.environment import (
-    BackendStatus,
-    Baseline,
-    Bench,
-    Dataset,
-    Environment,
-    policies_in,
-    under,
-)
+from irgym.core.baseline import Baseline
+from irgym.core.bench import Bench
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, policies_in, under
 from irgym.core.recipe import Recipe, from_scratch
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target

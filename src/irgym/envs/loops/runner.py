@@ -5,8 +5,8 @@ from collections.abc import Callable
 from contextlib import closing
 
 from irgym.base.errors import IrgymError
+from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.environment import Versus
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
 from irgym.envs.loops.checking.inputs import TOLERANCE, Draw, prepared, tolerant

@@ -7,8 +7,8 @@ import pytest
 
 from irgym import tune
 from irgym.api.requests import Searching
+from irgym.core.bench import Bench
 from irgym.core.cost import Call, Validation
-from irgym.core.environment import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.programs.clang import compiled

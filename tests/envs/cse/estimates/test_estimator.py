@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from irgym.core.environment import Bench
+from irgym.core.bench import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.estimates.estimate import Machine

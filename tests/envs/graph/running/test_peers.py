@@ -9,7 +9,7 @@ import pytest
 from small_models import small
 
 from irgym.base.errors import BaselineError
-from irgym.core.environment import Versus
+from irgym.core.baseline import Versus
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running import peers

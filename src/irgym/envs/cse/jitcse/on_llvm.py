@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from irgym.base.errors import IrgymError
-from irgym.core.environment import Bench
+from irgym.core.bench import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.syntax import bare

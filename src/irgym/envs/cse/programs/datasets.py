@@ -6,7 +6,7 @@
 from collections.abc import Callable
 from functools import partial
 
-from irgym.core.environment import Dataset, dataset_of
+from irgym.core.dataset import Dataset, dataset_of
 from irgym.envs.cse.programs.packages.pinned import functions, packages
 
 DEFAULT = "kernels"

@@ -6,15 +6,10 @@ from collections.abc import Sequence
 from functools import cache
 
 from irgym.base.errors import ProgramError
-from irgym.core.environment import (
-    BackendStatus,
-    Bench,
-    Dataset,
-    Environment,
-    Pipeline,
-    check_only_backend,
-    under,
-)
+from irgym.core.baseline import Pipeline
+from irgym.core.bench import Bench
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, check_only_backend, under
 from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target

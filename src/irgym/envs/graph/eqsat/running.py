@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from irgym.base.errors import BaselineError, IrgymError
-from irgym.core.environment import Versus
+from irgym.core.baseline import Versus
 from irgym.envs.graph.checking.checks import SEED, checked_on
 from irgym.envs.graph.eqsat.costs import Measured, Prices, counted
 from irgym.envs.graph.eqsat.optimising import optimised

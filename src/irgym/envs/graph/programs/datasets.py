@@ -10,7 +10,7 @@ The split of `models`, the default: no architecture, nor a close relative of one
 
 from collections.abc import Callable, Sequence
 
-from irgym.core.environment import Dataset, dataset_of
+from irgym.core.dataset import Dataset, dataset_of
 from irgym.envs.graph.programs.uris import parse_program
 
 DEFAULT = "models"

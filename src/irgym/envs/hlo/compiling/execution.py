@@ -3,8 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
-from irgym.core.environment import Versus
 from irgym.envs.hlo.checking.checks import TOLERANCE, compiled_alike, problem_of, special_problems_of
 from irgym.envs.hlo.checking.inputs import random_arguments
 from irgym.envs.hlo.compiling.executable import CompileFailure, Executable, compile_module

@@ -23,7 +23,7 @@ training split only. The programs of a family differ by method, model, derivativ
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
-from irgym.core.environment import Dataset, dataset_of
+from irgym.core.dataset import Dataset, dataset_of
 from irgym.envs.hlo.programs.families import FAMILIES
 from irgym.envs.hlo.programs.uris import parse_program
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from irgym.core.environment import Dataset, dataset_of
+from irgym.core.dataset import Dataset, dataset_of
 from irgym.envs.linalg.programs.uris import parse_uri
 
 DEFAULT = "operators"

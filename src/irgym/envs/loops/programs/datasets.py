@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from irgym.base.errors import ProgramError
-from irgym.core.environment import Dataset
+from irgym.core.dataset import Dataset
 from irgym.core.uri import Option, read_options
 from irgym.envs.loops.programs.contraction import parse_uri
 
