@@ -2,7 +2,8 @@
 
 `tune`, `replay`, `history`, `compare`, `train` and `evaluate` do what the commands of the same names do, and
 return what those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give
-what there is to work with. Each is imported on first use. `import irgym` also registers the environments
+what there is to work with. `check_environment` and `check_task` check environments and tasks, also other
+people's, against the rules that all of them keep. Each is imported on first use. `import irgym` also registers the environments
 with Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
 Gymnasium.
 """
@@ -29,12 +30,15 @@ if TYPE_CHECKING:
     from irgym.api.training import evaluate, train
     from irgym.api.tuning import history, replay, tune, tune_parts
     from irgym.base.errors import IrgymError
+    from irgym.conformance.checking import check_environment, check_task
     from irgym.judging.tuned import Tuned
 
 __all__ = [
     "IrgymError",
     "Tuned",
     "__version__",
+    "check_environment",
+    "check_task",
     "compare",
     "environments",
     "evaluate",
@@ -50,6 +54,8 @@ __all__ = [
 _PLACES = {
     "IrgymError": "irgym.base.errors",
     "Tuned": "irgym.judging.tuned",
+    "check_environment": "irgym.conformance.checking",
+    "check_task": "irgym.conformance.checking",
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",
