@@ -2,9 +2,9 @@
 
 `tune`, `replay`, `history`, `compare`, `train` and `evaluate` do what the commands of the same names do, and
 return what those print, and so does `tune_parts` for files; `task`, `environments` and `load_policy` give
-what there is to work with. `check_environment` and `check_task` check environments and tasks, also other
-people's, against the rules that all of them keep. Each is imported on first use. `import irgym` also registers the environments
-with Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
+what there is to work with. `check_environment` and `check_task` check environments and tasks against the
+rules of conformance. Each is imported on first use. `import irgym` also registers the environments with
+Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
 Gymnasium.
 """
 

@@ -13,7 +13,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.measure.evaluators import identity_of
 
-DRAWN = 6
+DRAWN = 4
 """Actions that a rule tries in a state."""
 
 
@@ -81,10 +81,7 @@ class Case:
 
     @cached_property
     def legal(self) -> Sequence[Action]:
-        """Some distinct legal actions, at most `DRAWN` of each of two ways to draw.
-
-        Those that end a turn or the episode come first: they are few, and easily broken.
-        """
+        """Some distinct legal actions: those that end a turn or the episode, and `DRAWN` others at most."""
         space, mask, rng = self.task.space, self.mask, self.rng
         kinds = space.takeable(mask)
         if not kinds:

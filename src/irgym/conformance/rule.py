@@ -9,7 +9,7 @@ from irgym.core.environment import Environment
 from irgym.core.task import Task
 
 T = TypeVar("T")
-Where = Literal["everywhere", "ends"]
+Where = Literal["everywhere", "ends", "once"]
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,8 @@ class StateRule:
         name: Name of the rule, such as `fork`.
         demand: One sentence: what must hold.
         check: Returns how a case breaks it, in words; empty where it holds. What it raises breaks it too.
-        where: Whether it is checked in every state of a walk, or in the first and the last, as it takes time.
+        where: The states in which it is checked: all of a walk, the first and the last, or only the last of
+            the first walk, for checks that take seconds.
         measures: Whether it needs a bench.
     """
 
@@ -88,6 +89,6 @@ def attempt(function: Callable[..., T], *arguments: Any) -> tuple[T | None, Exce
 
 
 def words_of(error: Exception) -> str:
-    """Return the type of an error, and the last line of its message."""
-    lines = str(error).splitlines() or [""]
-    return f"{type(error).__name__}: {lines[-1]}"
+    """Return the type of an error, and the first and the last line of its message."""
+    lines = str(error).splitlines()[:1] + str(error).splitlines()[1:][-1:]
+    return ": ".join([type(error).__name__, *lines])

@@ -49,9 +49,10 @@ def walk(task: Task[Any], names: frozenset[str], walks: Walks) -> None:
     pair_rules = [rule for rule in PAIR_RULES if rule.name in names and (measured or not rule.measures)]
     seen: dict[str, Case] = {}
     for number in range(walks.count):
-        for case, end in _cases(task, walks, number, rules):
+        for case, last in _cases(task, walks, number, rules):
             for rule in rules:
-                if rule.where == "ends" and end:
+                end = last or (number == 0 and not case.actions)
+                if (rule.where == "ends" and end) or (rule.where == "once" and last and number == 0):
                     _check_state(rule, case)
             other = seen.setdefault(task.key(case.state), case)
             for rule in pair_rules:
@@ -60,7 +61,7 @@ def walk(task: Task[Any], names: frozenset[str], walks: Walks) -> None:
 
 
 def _cases(task: Task[Any], walks: Walks, number: int, rules: list[StateRule]) -> Iterator[tuple[Case, bool]]:
-    """Take a walk; yield the case of each state, and whether it is an end of the walk.
+    """Take a walk; yield the case of each state, and whether it is the last.
 
     The rules that hold everywhere are checked here, before the next action is drawn by a mask that may be
     wrong.
@@ -74,7 +75,7 @@ def _cases(task: Task[Any], walks: Walks, number: int, rules: list[StateRule]) -
                 _check_state(rule, case)
         left = min(walks.steps, task.horizon) - len(actions)
         action = _drawn(case, rng, ending=left == 1 and number % 2 == 0) if left > 0 else None
-        yield case, action is None or (number == 0 and not actions)
+        yield case, action is None
         if action is None:
             return
         actions = (*actions, action)
@@ -115,8 +116,8 @@ def _check_pair(rule: PairRule, first: Case, second: Case) -> None:
         return
     task = first.task
 
-    def breaks(one: Case, other: Case) -> bool:
-        return task.key(one.state) == task.key(other.state) and bool(broken(rule.check, one, other))
+    def breaks(left: Case, right: Case) -> bool:
+        return task.key(left.state) == task.key(right.state) and bool(broken(rule.check, left, right))
 
     first = _smallest(first, lambda shorter: breaks(shorter, second))
     second = _smallest(second, lambda shorter: breaks(first, shorter))

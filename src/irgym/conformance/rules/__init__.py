@@ -10,10 +10,11 @@ from irgym.conformance.rules.observations import OBSERVATION_RULES
 from irgym.conformance.rules.values import VALUE_RULES
 
 STATE_RULES: tuple[StateRule, ...] = (
-    *MASK_RULES[:1],
+    *MASK_RULES[:2],
+    *JOB_RULES[:1],
     *VALUE_RULES,
-    *MASK_RULES[1:],
-    *JOB_RULES,
+    *MASK_RULES[2:],
+    *JOB_RULES[1:],
     *OBSERVATION_RULES,
     *EXPORT_RULES,
     *CAPABILITY_RULES,

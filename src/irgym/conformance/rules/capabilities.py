@@ -48,15 +48,16 @@ def _sketches(case: Case) -> str:
 
 def _macros(case: Case) -> str:
     macros = ask(case.task, Macros)
-    wrong = [action for action in case.legal if macros and not isinstance(macros.is_macro(action), bool)]
+    wrong = [action for action in case.legal if macros and macros.is_macro(action) not in (True, False)]
     return "is_macro() returns no boolean" if wrong else ""
 
 
 def _figures(name: str, values: Any, initial: Any) -> str:
     """Return what is wrong with some figures of a state, beside those of the initial state."""
-    if not isinstance(values, np.ndarray) or values.ndim != 1 or values.shape != initial.shape:
+    figures = np.asarray(values)
+    if figures.ndim != 1 or figures.shape != initial.shape:
         return f"{name}() returns no vector of one length"
-    return "" if np.isfinite(values).all() else f"{name}() returns a number that is not finite"
+    return "" if np.isfinite(figures).all() else f"{name}() returns a number that is not finite"
 
 
 def _analysis(case: Case) -> str:
@@ -131,14 +132,14 @@ def _figures_of_programs(case: Case) -> str:
 
 
 def _calls(case: Case) -> str:
-    preparation, peak, stages = (ask(case.task, kind) for kind in (Preparation, Peak, Stages))
+    preparation, peak, stages = ask(case.task, Preparation), ask(case.task, Peak), ask(case.task, Stages)
     calls = [
         None if preparation is None else preparation.preparation(1, 0),
         None if peak is None else peak.peak_call(case.state),
         None if stages is None else stages.stage_call(case.task.initial(), case.state),
     ]
     for call in calls:
-        if call is not None and pickle.loads(pickle.dumps(call)) != call:
+        if call is not None and pickle.loads(pickle.dumps(call)).function != call.function:
             return f"the call of {call.function} does not survive pickling"
     return ""
 

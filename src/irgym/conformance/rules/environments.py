@@ -1,12 +1,12 @@
 """Rules about what an environment lists and makes."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.conformance.rule import EnvironmentRule, attempt, words_of
 from irgym.core.capabilities import Baselines, Pipelines, ask
-from irgym.core.environment import Environment
+from irgym.core.environment import Dataset, Environment
 from irgym.core.schedule import replay
 from irgym.core.task import Task
 
@@ -26,8 +26,6 @@ def _refusal(make: Callable[[], object], expected: type[IrgymError]) -> str:
 
 def _uris(environment: Environment, tasks: Tasks) -> str:
     for task in tasks:
-        if task.uri.partition(":")[0] != environment.name:
-            return f"the URI {task.uri} does not begin with {environment.name}:"
         if (again := environment.task(task.uri).uri) != task.uri:
             return f"the URI {task.uri} is no canonical one: its task has {again}"
     if wrong := _refusal(lambda: environment.task(f"{environment.name}://{NOTHING}"), ProgramError):
@@ -69,31 +67,36 @@ def _backends(environment: Environment, tasks: Tasks) -> str:
     return ""
 
 
+def _listed(environment: Environment) -> Iterator[tuple[str, Dataset]]:
+    """Yield the data sets by name, but for those that take parameters, of which only the form is listed."""
+    for name in environment.dataset_names():
+        if not any(mark in name for mark in " =:"):
+            yield name, environment.dataset(name)
+
+
 def _datasets(environment: Environment, tasks: Tasks) -> str:
     del tasks
-    names = environment.dataset_names()
-    if environment.default_dataset not in names:
-        return f"the default data set, {environment.default_dataset}, is not among {names}"
-    for name in names:
-        if any(mark in name for mark in " =:"):
-            continue  # a form with parameters
-        data = environment.dataset(name)
+    if environment.default_dataset not in environment.dataset_names():
+        return f"the default data set, {environment.default_dataset}, is not listed"
+    for name, data in _listed(environment):
         if data != environment.dataset(name):
             return f"the data set {name} differs from call to call"
         if data.name != name or not data.test:
             return f"the data set {name} is named {data.name!r}, or has no test programs"
-        if both := set(data.train) & set(data.test):
-            return f"the splits of the data set {name} share {min(both)}"
-        programs = (*data.train, *data.test)
-        if len(set(programs)) < len(programs):
-            return f"the data set {name} has a program twice"
-        for uri in programs:
-            if uri.partition(":")[0] != environment.name:
-                return f"the data set {name} has {uri}, which is of another environment"
-            if not isinstance(environment.family(uri), str):
-                return f"the family of {uri} is no text"
+        if any(len(set(split)) < len(split) for split in (data.train, data.test)):
+            return f"a split of the data set {name} has a program twice"
+        for uri in (*data.train, *data.test):
+            environment.family(uri)  # must not fail
     if wrong := _refusal(lambda: environment.dataset(NOTHING), ProgramError):
         return f"the data set {NOTHING!r} {wrong}"
+    return ""
+
+
+def _splits(environment: Environment, tasks: Tasks) -> str:
+    del tasks
+    for name, data in _listed(environment):
+        if both := set(data.train) & set(data.test):
+            return f"the splits of the data set {name} share {min(both)}"
     return ""
 
 
@@ -159,16 +162,13 @@ def _offers(environment: Environment, tasks: Tasks) -> str:
 
 
 ENVIRONMENT_RULES = (
-    EnvironmentRule(
-        "uri", "URIs begin with the environment's name, are canonical, and wrong ones refused.", _uris
-    ),
+    EnvironmentRule("uri", "The URI of a task is canonical, and a wrong one is refused.", _uris),
     EnvironmentRule(
         "task", "Tasks have a horizon, observations, and kinds and forms with distinct names.", _tasks
     ),
     EnvironmentRule("backends", "A back end is available, and wrong names are refused.", _backends),
-    EnvironmentRule(
-        "datasets", "Data sets are fixed, with disjoint splits of the environment's programs.", _datasets
-    ),
+    EnvironmentRule("datasets", "Data sets are fixed, have test programs, and no program twice.", _datasets),
+    EnvironmentRule("splits", "No program is in both splits of a data set.", _splits),
     EnvironmentRule("objectives", "Tasks can be had under each objective.", _objectives),
     EnvironmentRule("names", "References, rewards and policies that are named exist.", _names),
     EnvironmentRule(

@@ -9,6 +9,8 @@ from irgym.conformance.rule import StateRule
 
 
 def _written(case: Case) -> str:
+    # A list of choices is empty where none is taken.
+    original = case.task.key(case.state) == case.task.key(case.task.initial())
     with TemporaryDirectory(prefix="irgym-export-") as folder:
         for suffix in case.task.forms:
             path = Path(folder) / f"program{suffix}"
@@ -24,7 +26,7 @@ def _written(case: Case) -> str:
             if path not in files:
                 return f"the export to {suffix} does not return {path.name} among the files written"
             for file in files:
-                if not file.is_file() or not file.stat().st_size:
+                if not file.is_file() or not (file.stat().st_size or original):
                     return f"the export to {suffix} returns {file.name}, which is not there or is empty"
     return ""
 
@@ -47,7 +49,12 @@ def _described(case: Case) -> str:
 
 EXPORT_RULES = (
     StateRule("describe", "A state is described in words or code.", _described),
-    StateRule("export", "The export to each form writes files that are not empty.", _written, "ends"),
+    StateRule(
+        "export",
+        "The export to each form writes files; a list of choices may be empty at the start.",
+        _written,
+        "once",
+    ),
     StateRule(
         "export-suffix",
         "The export to a suffix that is no form is refused in one sentence.",

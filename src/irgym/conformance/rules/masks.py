@@ -1,5 +1,7 @@
 """Rules about masks: well formed, exact, and consistent with the end of an episode."""
 
+from dataclasses import replace
+
 from irgym.base.errors import ScheduleError
 from irgym.conformance.case import DRAWN, Case
 from irgym.conformance.rule import StateRule, attempt, words_of
@@ -30,9 +32,10 @@ def _well_formed(case: Case) -> str:
 def _allowed_actions_step(case: Case) -> str:
     for action in case.legal:
         text = case.task.space.text(action)
-        if not case.task.accepts(case.state, action):
+        if not case.task.accepts(replace(case).state, action):
             return f"the mask allows {text}, and accepts() refuses it"
-        _, error = attempt(case.task.step, case.state, action)
+        state = replace(case).state  # made again: a step that changes its argument breaks another rule
+        _, error = attempt(case.task.step, state, action)
         if error is not None:
             return f"the mask allows {text}, and step() raises {words_of(error)}"
     return ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from irgym.core.candidates import CandidateObservation
 def _arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
     """Yield the arrays that an observation is made of."""
     if isinstance(value, np.ndarray):
-        yield value
+        yield cast("np.ndarray[Any, Any]", value)
     elif isinstance(value, Mapping):
         for part in value.values():  # pyright: ignore[reportUnknownVariableType]
             yield from _arrays(part)
@@ -28,7 +28,10 @@ def _arrays(value: Any) -> Iterator[np.ndarray[Any, Any]]:
 
 def _form(value: Any) -> str:
     """Return the type of an observation, with its shape if it is an array."""
-    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+    if not isinstance(value, np.ndarray):
+        return type(value).__name__
+    array = cast("np.ndarray[Any, Any]", value)
+    return f"{array.dtype}{list(array.shape)}"
 
 
 def _in_spaces(case: Case) -> str:
@@ -38,8 +41,8 @@ def _in_spaces(case: Case) -> str:
         if space is None:
             continue
         wanted = getattr(space, "dtype", None)
-        if isinstance(value, np.ndarray) and wanted is not None and value.dtype != wanted:
-            return f"the observation {view.name} is {value.dtype}, and its space has {wanted}"
+        if isinstance(value, np.ndarray) and wanted is not None and not _form(value).startswith(f"{wanted}["):
+            return f"the observation {view.name} is {_form(value)}, and its space has {wanted}"
         if not space.contains(value):
             return f"the observation {view.name} ({_form(value)}) does not lie in its space, {space}"
     return ""
@@ -84,10 +87,10 @@ def _rows(case: Case) -> str:
 
 
 OBSERVATION_RULES = (
+    StateRule("observation-finite", "Observations hold finite numbers.", _finite),
     StateRule(
         "observation-space", "Every observation lies in its space, with its dtype and shape.", _in_spaces
     ),
-    StateRule("observation-finite", "Observations hold finite numbers.", _finite),
     StateRule(
         "observation-steady",
         "An observation is the same at each call, and has one form in all states.",

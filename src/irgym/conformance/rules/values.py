@@ -10,19 +10,17 @@ def _fork(case: Case) -> str:
     hash(state)
     before = snapshot(task, state)
     identity = task.identity(state)
-    after = {action: snapshot(task, task.step(state, action)) for action in case.legal}
+    branches = [task.step(state, action) for action in case.legal]
+    first = [snapshot(task, branch) for branch in branches]
     if changed := before.difference(snapshot(task, state)):
         return f"stepping from the state changes its {changed}: step() must return a new state"
     if identity != task.identity(state):
         return "stepping from the state changes its identity: step() must return a new state"
-    for action, first in reversed(after.items()):
-        branch = task.step(state, action)
-        second = snapshot(task, branch)
-        if changed := first.difference(second):
+    for action, seen in reversed(list(zip(case.legal, first, strict=True))):
+        if changed := seen.difference(snapshot(task, task.step(state, action))):
             return f"{task.space.text(action)}, stepped twice from the state, gives two values of {changed}"
-        for other in case.legal:
-            task.step(state, other)
-        if changed := second.difference(snapshot(task, branch)):
+    for action, seen, branch in zip(case.legal, first, branches, strict=True):
+        if changed := seen.difference(snapshot(task, branch)):
             return f"stepping other branches changes the {changed} after {task.space.text(action)}"
     return ""
 
