@@ -3,8 +3,9 @@
 `tune`, `replay`, `history`, `compare`, `imitate`, `train` and `evaluate` do the same as the commands of these
 names, and return what those print; so does `tune_parts` for files. Requests such as `Searching` and
 `Measuring` hold their options. `task`, `environments` and `load_policy` give programs and policies to work
-with. Each is imported on first use. `import irgym` also registers the environments
-with Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
+with; `check_environment` and `check_task` check the rules that environments keep. Each is imported on first
+use. `import irgym` also registers the environments with Gymnasium, as `irgym/Loops-v0` for `loops`; the
+command `irgym` does not, for it would only wait for
 Gymnasium.
 """
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from irgym.api.training import evaluate, train
     from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
+    from irgym.conformance.checking import check_environment, check_task
     from irgym.judging.result import Tuned
     from irgym.sessions import onnx_session
 
@@ -45,6 +47,8 @@ __all__ = [
     "Training",
     "Tuned",
     "__version__",
+    "check_environment",
+    "check_task",
     "compare",
     "environments",
     "evaluate",
@@ -62,6 +66,8 @@ __all__ = [
 _PLACES = {
     "IrgymError": "irgym.base.errors",
     "Tuned": "irgym.judging.result",
+    "check_environment": "irgym.conformance.checking",
+    "check_task": "irgym.conformance.checking",
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",

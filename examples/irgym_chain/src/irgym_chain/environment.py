@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irgym.base.errors import ProgramError
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, under
+from irgym.core.environment import BackendStatus, Environment, check_only_backend, under
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
@@ -33,6 +33,8 @@ class ChainEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> ChainTask:
+        del target  # counts of multiplications depend on none
+        check_only_backend(self.name, backend, "count")
         match = re.fullmatch(r"chain://(\d{1,6}(?:x\d{1,6})+)", uri)
         dims = tuple(map(int, match.group(1).split("x"))) if match else ()
         if not 3 <= len(dims) <= MAX_DIMS or min(dims) < 1:

@@ -13,7 +13,7 @@ from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView, array_view, views_of
-from irgym.core.task import Task
+from irgym.core.task import Task, form_of
 
 MAX_DIMS = 12
 SPACE = ActionSpace((ActionKind("join", (tuple(range(1, MAX_DIMS - 1)),)),))
@@ -103,8 +103,15 @@ class ChainTask(Task[Joins]):
 
     def job(self, state: Joins) -> Job:
         call = Call("irgym_chain.task:multiplications", (self.dims, state))
-        objective = self.objective.name
-        return Job(call, self.uri, self.key(state), toolchain="chain 1", objective=objective, target="")
+        return Job(
+            call,
+            self.uri,
+            self.key(state),
+            toolchain="chain 1",
+            objective=self.objective.name,
+            original=not state,
+            target=self.target_text,
+        )
 
     def validation(self, state: Joins, inputs: int, seed: int) -> Call:
         return Call("irgym_chain.task:validate", (self.dims, state, inputs, seed))
@@ -113,5 +120,6 @@ class ChainTask(Task[Joins]):
         return expression(self.dims, state)[0]
 
     def export(self, state: Joins, path: Path) -> list[Path]:
+        form_of(path, self.forms)
         path.write_text(self.describe(state) + "\n")
         return [path]

@@ -1,0 +1,114 @@
+"""The check of an environment and of a task against all rules."""
+
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from types import MappingProxyType
+from typing import Any
+
+from irgym.base.errors import IrgymError
+from irgym.conformance.errors import ConformanceError
+from irgym.conformance.rule import broken
+from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, RULES
+from irgym.conformance.walking import Walks, walk
+from irgym.core.bench import Bench
+from irgym.core.catalogue import ENVIRONMENTS
+from irgym.core.dataset import spread
+from irgym.core.environment import Environment
+from irgym.core.task import Task
+
+NONE: Mapping[str, str] = MappingProxyType({})
+PROGRAMS = 2
+"""Programs of the default data set that are checked unless others are given."""
+
+
+def check_environment(
+    environment: "Environment | str",
+    programs: Sequence[str] = (),
+    *,
+    seed: int = 0,
+    walks: int = 3,
+    steps: int = 8,
+    measure: bool = True,
+    skip: Mapping[str, str] = NONE,
+) -> None:
+    """Check that an environment and the tasks of some programs keep all rules.
+
+    Each program is checked under every objective of the environment: in full under the default, and by the
+    rules about jobs and costs under the others.
+
+    Args:
+        environment: The environment, or its name.
+        programs: URIs; by default a training and a test program of the default data set. Choose small ones.
+        seed: Seed of the random walks.
+        walks: Random walks from each program's initial state.
+        steps: Greatest number of actions of a walk.
+        measure: Whether to measure states on the environment's bench and compare their results too.
+        skip: Names of rules that are not checked, each with the reason.
+
+    Raises:
+        ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
+        IrgymError: A program cannot be read, nothing can be measured here, or a rule that does not exist is
+            to be skipped.
+    """
+    if isinstance(environment, str):
+        environment = ENVIRONMENTS.load(environment)
+    skipped = _known(skip)
+    uris = tuple(programs) or _programs_of(environment)
+    tasks = tuple(environment.task(uri) for uri in uris)
+    for rule in ENVIRONMENT_RULES:
+        if rule.name not in skipped and (detail := broken(rule.check, environment, tasks)):
+            raise ConformanceError(rule.name, environment.name, detail)
+    with ExitStack() as stack:
+        bench = stack.enter_context(environment.bench()) if measure else None
+        for uri, task in zip(uris, tasks, strict=True):
+            check_task(task, seed=seed, walks=walks, steps=steps, bench=bench, skip=skip)
+            for objective in environment.objectives()[1:]:
+                under = environment.task(uri, objective=objective.name)
+                walk(under, OBJECTIVE_RULES - skipped, Walks(seed, 1, steps, bench))
+
+
+def check_task(
+    task: Task[Any],
+    *,
+    seed: int = 0,
+    walks: int = 3,
+    steps: int = 8,
+    bench: Bench | None = None,
+    skip: Mapping[str, str] = NONE,
+) -> None:
+    """Check that a task keeps all rules, on random walks from its initial state.
+
+    Args:
+        task: The task.
+        seed: Seed of the random walks.
+        walks: Number of walks.
+        steps: Greatest number of actions of a walk.
+        bench: Measures states, and runs the calls that compare results; None leaves out the rules that need
+            one.
+        skip: Names of rules that are not checked, each with the reason.
+
+    Raises:
+        ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
+        IrgymError: A rule that does not exist is to be skipped.
+    """
+    wanted = frozenset(RULES) - _known(skip)
+    walk(task, wanted, Walks(seed, walks, steps, bench))
+
+
+def _known(skip: Mapping[str, str]) -> frozenset[str]:
+    """Return the rules to skip.
+
+    Raises:
+        IrgymError: There is no such rule, or a reason is missing.
+    """
+    for name, reason in skip.items():
+        if name not in RULES:
+            raise IrgymError(f"there is no rule {name!r}: choose among {', '.join(RULES)}")
+        if not reason:
+            raise IrgymError(f"the rule {name!r} is skipped without a reason: give one")
+    return frozenset(skip)
+
+
+def _programs_of(environment: Environment) -> tuple[str, ...]:
+    data = environment.dataset(environment.default_dataset)
+    return tuple(dict.fromkeys([*spread(data.train, 1), *spread(data.test, 1)]))[:PROGRAMS]

@@ -1,0 +1,61 @@
+"""Every environment, toy and example keeps the rules of conformance."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import dials
+import knobs
+import pytest
+import rewriting
+
+import irgym
+from irgym.core.catalogue import ENVIRONMENTS
+
+PLUGIN = Path(__file__).parents[2] / "examples" / "irgym_chain" / "src"
+SHARED = {"splits": "the data set x-rlflow trains and tests on the same models, as its paper does"}
+OF_TOYS = dict.fromkeys(
+    ("job", "original", "export-suffix", "records"),
+    "the toy is for searches and agents, and has no such part",
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "program", "measure", "skip"),
+    [
+        ("loops", "loops://mm/12x10x7", True, {}),
+        ("hlo", "", False, {}),
+        ("graph", "", False, SHARED),
+        ("graph-taso", "", False, SHARED),
+        ("cse", "cse://kernels/sorting.c#quick_sort", True, {}),
+        ("linalg", "linalg://matmul/12x10x7", False, {}),
+        ("linalg-swaps", "linalg-swaps://matmul/12x10x7", False, {}),
+    ],
+)
+def test_environments_keep_the_rules(
+    name: str, program: str, measure: bool, skip: Mapping[str, str], engine: None
+):
+    environment = ENVIRONMENTS.load(name)
+    uri = program or environment.dataset("tiny").train[0]
+    irgym.check_environment(environment, [uri], walks=2, steps=6, measure=measure, skip=skip)
+
+
+def test_the_example_keeps_the_rules(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    paths = filter(None, [str(PLUGIN), os.environ.get("PYTHONPATH")])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))  # costs are computed in a child
+    from irgym_chain.environment import CHAIN
+
+    try:
+        irgym.check_environment(CHAIN)
+    finally:
+        for name in [name for name in sys.modules if name.startswith("irgym_chain")]:
+            del sys.modules[name]
+
+
+@pytest.mark.parametrize(
+    "task", [dials.Dials((1, 2, 3)), knobs.Knobs(), rewriting.Rewriting("sttb")], ids=lambda task: task.uri
+)
+def test_toys_keep_the_rules(task):
+    irgym.check_task(task, skip=OF_TOYS)
