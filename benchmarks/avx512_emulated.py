@@ -1,7 +1,7 @@
 """AVX-512 code on a machine without it: random schedules in Bochs, which emulates a processor that has it.
 
 Makes code for x86-64-v4 of random schedules and sketches of `loops` and `linalg`, and code for older
-processors of the same programs as written; links all of it to one program, boots Linux with it in Bochs, and
+processors of the same programs unoptimised; links all of it to one program, boots Linux with it in Bochs, and
 reads from the serial line whether the results agree. It says nothing of speed. Where Bochs lacks an
 instruction, a case stops, and is counted apart.
 
@@ -79,7 +79,7 @@ panic: action=fatal
 
 @dataclass(frozen=True)
 class Options:
-    """What to check."""
+    """Options."""
 
     loops: int = 1000
     """Schedules of loops."""
@@ -95,7 +95,7 @@ class Options:
 
 @dataclass(frozen=True)
 class Case:
-    """A schedule, and the program as written.
+    """A schedule, and the original program.
 
     Attributes:
         text: What failures are called.

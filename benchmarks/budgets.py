@@ -2,7 +2,7 @@
 
 For the smallest program of each environment: the fixed cost, all that is not the search. For a large one of
 the test programs: whether the command ends within its seconds and the bound on checks that it states. Each
-command is a process of its own, which is started anew; caches are as they are after a first run of each, and
+command runs in a new process; caches are as they are after a first run of each, and
 so is Python's bytecode. How long imports alone take says how fast the machine is.
 
     python benchmarks/budgets.py
@@ -102,17 +102,17 @@ def main(
     for name in environments:
         run(SMALL[name], 1.0)
         runs = [run(SMALL[name], 1.0) for _ in range(repeats)]
-        fixed = [one.wall_s - 1.0 for one in runs]
+        fixed = [timed.wall_s - 1.0 for timed in runs]
         print(f"{SMALL[name]}: {statistics.median(fixed):.1f} s beside a search of 1 s ({repeats} runs)")
     for name in environments:
         run(LARGE[name], 1.0)
         for budget in seconds:
-            one = run(LARGE[name], budget)
-            kept = "kept" if one.wall_s <= budget + one.bound_s else "BROKEN"
-            found = f"{one.result['speedup']:.2f}x, {one.result['evaluations']} candidates"
+            timed = run(LARGE[name], budget)
+            kept = "kept" if timed.wall_s <= budget + timed.bound_s else "BROKEN"
+            found = f"{timed.result['speedup']:.2f}x, {timed.result['evaluations']} candidates"
             print(
-                f"{LARGE[name]}, {budget:g} s: ended after {one.wall_s:.1f} s, said {budget:g} + "
-                f"{one.bound_s:.0f} s: {kept}; {found}, validated: {one.result['validated']}"
+                f"{LARGE[name]}, {budget:g} s: ended after {timed.wall_s:.1f} s, said {budget:g} + "
+                f"{timed.bound_s:.0f} s: {kept}; {found}, validated: {timed.result['validated']}"
             )
 
 

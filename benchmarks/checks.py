@@ -22,7 +22,7 @@ Schedules = Callable[[int, int], Iterator[tuple[str, str, Validation]]]
 
 @dataclass(frozen=True)
 class Options:
-    """What to try."""
+    """Options."""
 
     pairs: int = 1000
     """Pairs of a program and a wrong result, for each environment."""

@@ -68,7 +68,7 @@ def _timm(name: str, size: int = 224) -> tuple[Any, tuple[Any, ...]]:
 def _transformers(name: str, configuration: str, *inputs: Any, **options: Any) -> tuple[Any, tuple[Any, ...]]:
     package = import_module("transformers")
     config = getattr(package, configuration)(**options)
-    return getattr(package, name)(config), tuple(one() for one in inputs)
+    return getattr(package, name)(config), tuple(make() for make in inputs)
 
 
 def _wave(seconds: float = 1.0, channels: tuple[int, ...] = ()) -> Any:
@@ -90,7 +90,7 @@ def _t5() -> tuple[Any, tuple[Any, ...]]:
 
 def _torchaudio(name: str, *inputs: Any, **options: Any) -> tuple[Any, tuple[Any, ...]]:
     models = import_module("torchaudio.models")
-    return getattr(models, name)(**options), tuple(one() for one in inputs)
+    return getattr(models, name)(**options), tuple(make() for make in inputs)
 
 
 def without_torchaudios_library() -> None:
@@ -228,19 +228,19 @@ MODELS = (
 
 @dataclass(frozen=True)
 class Options:
-    """What to load."""
+    """Options."""
 
     names: tuple[str, ...] = ()
     """Models by name; all if empty."""
     out: Path | None = None
     """Where to write the table."""
-    one: str | None = None
-    """For its own processes: the model to load here."""
+    child: str | None = None
+    """For child processes: the model to load here."""
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """What became of a model.
+    """Outcome of loading a model.
 
     Attributes:
         package: Where it was published.
@@ -281,9 +281,9 @@ def load(published: Published) -> Loaded:
 
 
 def apart(published: Published) -> Loaded:
-    """Load a model in a process of its own."""
+    """Load a model in a child process."""
     begun = time.perf_counter()
-    command = [sys.executable, __file__, "--one", published.name]
+    command = [sys.executable, __file__, "--child", published.name]
     try:
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=LIMIT_S)
     except subprocess.TimeoutExpired:
@@ -327,11 +327,11 @@ def _version(package: str) -> str:
 def main() -> None:
     """Load them, one after the other."""
     options = tyro.cli(Options, description=__doc__)
-    if options.one is not None:
-        [published] = [one for one in MODELS if one.name == options.one]
+    if options.child is not None:
+        [published] = [model for model in MODELS if model.name == options.child]
         print(json.dumps(asdict(load(published))))
         return
-    chosen = [one for one in MODELS if not options.names or one.name in options.names]
+    chosen = [model for model in MODELS if not options.names or model.name in options.names]
     rows: list[Loaded] = []
     for published in chosen:
         rows.append(apart(published))

@@ -31,7 +31,7 @@ from irgym.measure.machine import fingerprint
 
 @dataclass(frozen=True)
 class Options:
-    """What to run."""
+    """Options."""
 
     modules: tuple[str, ...] = ()
     """Modules by name; all if empty."""
@@ -43,8 +43,8 @@ class Options:
     """Time for each search."""
     out: Path | None = None
     """Where to write the table."""
-    one: bool = False
-    """For its own processes: run here what is named first, and print it as JSON."""
+    child: bool = False
+    """For child processes: run the first name here, and print the outcome as JSON."""
 
 
 def _vision(name: str) -> tuple[nn.Module, torch.Tensor]:
@@ -75,14 +75,14 @@ MODULES: dict[str, Callable[[], tuple[nn.Module, torch.Tensor]]] = {
 
 @dataclass(frozen=True)
 class Found:
-    """What came of a module.
+    """Outcome of a module.
 
     Attributes:
         module: Its name.
         environment: What tuned it.
         threads: On how many threads all ran.
         validated: Whether irgym's check and this benchmark's agree that results are right.
-        speedup: Over the program as written, as `tune` reports it.
+        speedup: Over the original program, as `tune` reports it.
         reported: Over the environment's baseline, as `tune` reports it; None where there is none.
         eager: Median ratio of torch's time to ours.
         compiled: The same of `torch.compile`.
@@ -131,8 +131,8 @@ def _first(results: Any) -> torch.Tensor:
 
 
 def apart(name: str, environment: str, threads: int, options: Options) -> Found | str:
-    """Do so in a process of its own; return why there is no result, where there is none."""
-    words = [sys.executable, __file__, "--one", "--modules", name, "--environments", environment]
+    """Run a module in a child process; return the reason if there is no result."""
+    words = [sys.executable, __file__, "--child", "--modules", name, "--environments", environment]
     words += ["--threads", str(threads), "--seconds", str(options.seconds)]
     done = subprocess.run(words, check=False, capture_output=True, text=True)
     if done.returncode:
@@ -164,7 +164,7 @@ def main() -> None:
     """Run all."""
     options = tyro.cli(Options, description=__doc__)
     names = options.modules or tuple(MODULES)
-    if options.one:
+    if options.child:
         row = find(names[0], options.environments[0], options.threads[0], options.seconds)
         print(json.dumps(asdict(row)))
         return
@@ -177,7 +177,7 @@ def main() -> None:
                 missing = f"| `{name}` | {threads} | {environment} | {found} | | | |"
                 lines.append(missing if isinstance(found, str) else line(found))
                 print(lines[-1], flush=True)
-    packages = ", ".join(f"{one} {version(one)}" for one in ("torch", "torchvision", "transformers"))
+    packages = ", ".join(f"{name} {version(name)}" for name in ("torch", "torchvision", "transformers"))
     written = f"{packages}; searches of {options.seconds:g} s; {fingerprint().text()}."
     print(written)
     if options.out is not None:

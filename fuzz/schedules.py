@@ -155,13 +155,13 @@ def main(options: Options) -> int:
     started = time.monotonic()
     counts: Counter[tuple[str, str]] = Counter()
     with tempfile.TemporaryDirectory() as folder, closing(Child(LIMITS)) as child:
-        for one in drawn(options, Path(folder)):
+        for check in drawn(options, Path(folder)):
             if time.monotonic() - started > options.seconds:
                 break
-            word, said = outcome(child.call(one.call))
-            counts[one.environment, word] += 1
+            word, said = outcome(child.call(check.call))
+            counts[check.environment, word] += 1
             if word not in ("right", "blind"):
-                print(f"{word.upper()} {one.environment} {one.text}: {said}", flush=True)
+                print(f"{word.upper()} {check.environment} {check.text}: {said}", flush=True)
     told = ", ".join(f"{name} {word} {count}" for (name, word), count in sorted(counts.items()))
     wrong = sum(count for (_, word), count in counts.items() if word in ("wrong", "failed"))
     print(f"{counts.total()} schedules, {wrong} wrong, {time.monotonic() - started:.0f} s: {told}")

@@ -90,8 +90,8 @@ case = np.load("case.npz")
 weights = [case[f"w{n}"] for n in range(len(case.files) - 2)]
 result = np.empty_like(case["y"])
 [name] = re.findall(r"void (irgym_\\w+)\\(", open("block.h").read())
-arrays = [np.ascontiguousarray(one) for one in (*weights, case["x"])]
-getattr(ctypes.CDLL("./block.so"), name)(*(ctypes.c_void_p(one.ctypes.data) for one in (*arrays, result)))
+arrays = [np.ascontiguousarray(array) for array in (*weights, case["x"])]
+getattr(ctypes.CDLL("./block.so"), name)(*(ctypes.c_void_p(array.ctypes.data) for array in (*arrays, result)))
 np.testing.assert_allclose(result, case["y"], rtol=1e-3, atol=1e-4)
 """
 
