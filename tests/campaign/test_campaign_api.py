@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from campaign_uris import LONG
 from commands import without_progress
+from grouped import grouped
 from passes import PASSES, URIS
 
 import irgym
@@ -329,10 +330,29 @@ PUBLIC: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
         for name in ("dataset", "agent", "reward", "objective", "validate")
     ),
     *((irgym.train, ("passes", "run"), {"screen": value}) for value in (0, 2.0, NAN, "x", True)),
+    *(
+        (function, (URIS[0],), {name: value})
+        for function, name in (
+            (irgym.tune, "searching"),
+            (irgym.tune, "measuring"),
+            (irgym.compare, "comparing"),
+            (irgym.history, "measuring"),
+        )
+        for value in (5, "random", {}, None, irgym.Training())
+    ),
+    *((irgym.train, ("passes", "run"), {"training": value}) for value in (5, "ppo", {}, irgym.Searching())),
     *((irgym.evaluate, (run,), {}) for run in ("", "nowhere", *NO_TEXT)),
     *((irgym.load_policy, (name,), {}) for name in ("", "default", *NO_TEXT)),
     *((irgym.load_policy, ("default", name), {}) for name in ("", "towers", "passes", 5, b"x")),
 ]
+
+
+REQUESTS: dict[Callable[..., Any], tuple[type[Any], ...]] = {
+    irgym.tune: (irgym.Searching,),
+    irgym.compare: (irgym.Comparing,),
+    irgym.train: (irgym.Training,),
+}
+"""Requests that functions take, beside `Measuring`."""
 
 
 @pytest.mark.parametrize(("function", "arguments", "options"), PUBLIC, ids=shown)
@@ -346,7 +366,7 @@ def test_bad_arguments_of_public_functions(
     monkeypatch.setitem(cast(Any, ENVIRONMENTS.builtin), "passes", "passes:PASSES")
     monkeypatch.chdir(tmp_path)
     with pytest.raises(IrgymError) as caught:
-        function(*arguments, **options)
+        function(*arguments, **grouped(*REQUESTS.get(function, ()), **options))
     assert sentence(caught.value) and not list(tmp_path.iterdir())
 
 
