@@ -1,6 +1,7 @@
 """No test writes to a folder of the user's, and what is built once on a machine is built off the clock."""
 
 import os
+import signal
 import tempfile
 from itertools import count
 from pathlib import Path
@@ -22,6 +23,11 @@ _numbers = count()
 
 def pytest_configure(config: pytest.Config) -> None:
     """Make the folder that the tests of this run share; with several processes the first makes it for all."""
+    # Tests interrupt commands: a run under nohup, or in a script's background, has these signals ignored.
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
     for variable in REMOVED:  # baselines that tests run in this process refuse to be held to slow kernels
         os.environ.pop(variable, None)
     if BUILT in os.environ:
