@@ -16,7 +16,7 @@ from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_episode, splice
 from irgym.search.rollouts import rollout
-from irgym.search.session import BRANCHES, Node, Session, run_search
+from irgym.search.session import BRANCHES, Session, run_search
 
 OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
 tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)
@@ -103,8 +103,7 @@ def test_a_change_of_parameters_may_take_another_candidate():
     at = session(task)
     assert at.others(at.root, Action(rewriting.SPLIT, (), "x0")) == [["x2"]]
     seen = {
-        mutate(at, Node(task.step(task.initial(), action), Schedule((action,))), np.random.default_rng(seed))
-        for action in [Action(rewriting.SPLIT, (), "x0")]
+        mutate(at, at.step(at.root, Action(rewriting.SPLIT, (), "x0")), np.random.default_rng(seed))
         for seed in range(200)
     }
     assert any(node.schedule.text(task.space) == "split@x2" for node in seen)

@@ -8,11 +8,11 @@ from irgym.base.errors import IrgymError
 from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.kinds import ActionKind
-from irgym.core.schedule import Schedule, replay
+from irgym.core.schedule import Candidate, Schedule, original_of, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.rollouts import candidates
-from irgym.search.session import Node, SearchProgress, Session, run_search
+from irgym.search.session import SearchProgress, Session, run_search
 from irgym.search.strategies.backtracking import Backtracking
 
 NAMES = list(SEARCHES.builtin)
@@ -157,11 +157,11 @@ def test_without_a_policy_says_what_to_do(name, task, evaluator):
 @pytest.mark.parametrize("name", ["guided", "rollout"])
 def test_starts_with_the_end_of_the_policys_own_episode(name, task, evaluator, policy):
     search(name, task, evaluator, policy, Budget(8))
-    node = Node(task.initial(), Schedule())
+    node = original_of(task)
     texts = []
     for _ in range(task.horizon):
         [action] = policy.act([node.state], [task.mask(node.state)], None)
-        node = Node(task.step(node.state, action), node.schedule.then(action))
+        node = Candidate(task.step(node.state, action), node.schedule.then(action))
         texts.append(task.key(node.state))
     asked = [text for batch in evaluator.batches for text in batch][1:]
     own = [text for text in dict.fromkeys(reversed(texts)) if text != "1 1 1 1"]

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from irgym.core import capabilities
+from irgym.core.schedule import Candidate
 from irgym.core.task import Task
-from irgym.search.session import Node, Session, Strategy
+from irgym.search.session import Session, Strategy
 
 SHARE = 0.7
 """Share of the budget for the parts; the rest is for the whole program."""
@@ -22,7 +23,7 @@ LOOK = 0.25
 """Share of that for a first look at each part, by which the rest is shared out."""
 
 
-def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.Generator) -> list[Node]:
+def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.Generator) -> list[Candidate]:
     """Return the program with the best schedule that was found for each part; none where it has no parts.
 
     Args:

@@ -10,10 +10,10 @@ from irgym.base.errors import IrgymError
 from irgym.core import capabilities
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.lockstep import Turn, play
-from irgym.core.schedule import Schedule, states_along
+from irgym.core.schedule import Candidate, Schedule, states_along
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
-from irgym.search.session import Node, Session
+from irgym.search.session import Session
 
 
 def policy_of(session: Session) -> Policy:
@@ -27,7 +27,7 @@ def policy_of(session: Session) -> Policy:
     return session.policy
 
 
-def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
+def most_probable(task: Task[Any], policy: Policy) -> list[Candidate]:
     """Return the nodes of a policy's most probable episode.
 
     A program that is made of smaller ones is put together of their episodes: policies learn on programs of
@@ -43,10 +43,10 @@ def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
     ends = {name: most_probable(part, policy)[-1].schedule for name, part in different.items()}
     schedule = divided.joined([ends[id(part)] for part in parts])
     states = states_along(task, schedule)
-    return [Node(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
+    return [Candidate(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
 
 
-def finished(task: Task[Any], path: Sequence[Node]) -> list[Node]:
+def finished(task: Task[Any], path: Sequence[Candidate]) -> list[Candidate]:
     """Return the nodes from the best one of an episode on along what the compiler does afterwards by itself.
 
     There are none where it does nothing, or where states do not know their costs: what is measured is
@@ -56,9 +56,9 @@ def finished(task: Task[Any], path: Sequence[Node]) -> list[Node]:
     if own is None or task.job(task.initial()).known is None:
         return []
     node = outcome(task, path)
-    nodes: list[Node] = []
+    nodes: list[Candidate] = []
     for action in own.finishing(node.state).actions:
-        node = Node(task.step(node.state, action), node.schedule.then(action))
+        node = Candidate(task.step(node.state, action), node.schedule.then(action))
         nodes.append(node)
     return nodes
 
@@ -69,7 +69,7 @@ def rollout(
     episodes: int,
     rng: np.random.Generator | None,
     temperature: float = 1.0,
-) -> list[list[Node]]:
+) -> list[list[Candidate]]:
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
     Where states know their costs, as with op counts, episodes go on to the horizon: an action that ends one
@@ -102,7 +102,7 @@ def rollout(
         ]
 
     return [
-        [Node(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
+        [Candidate(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
         for states, actions in play([task] * episodes, choose)
     ]
 
@@ -139,7 +139,7 @@ def _drawn(policy: Policy, observation: Any, mask: Mask) -> Iterator[Action]:
             yield policy.act([observation], [mask], rng, temperature)[0]
 
 
-def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
+def candidates(task: Task[Any], path: Sequence[Candidate]) -> Sequence[Candidate]:
     """Return the nodes of an episode that are worth evaluating.
 
     A policy tends to pass through its best states, and where an action ends the episode, it could have ended
@@ -151,7 +151,7 @@ def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
     return path[::-1] if task.gradual and task.space.stops.any() else path[-1:]
 
 
-def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
+def outcome(task: Task[Any], path: Sequence[Candidate]) -> Candidate:
     """Return what an episode comes to: its last state; the cheapest one where states know their costs."""
     known = [task.job(node.state).known for node in path]
     costs = [measurement.cost for measurement in known if measurement is not None]

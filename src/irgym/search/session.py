@@ -16,7 +16,7 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
 from irgym.core.cost import CostHistory, Evaluator, Job
-from irgym.core.schedule import Candidate, Schedule
+from irgym.core.schedule import Candidate, Schedule, original_of
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
@@ -47,14 +47,6 @@ EXPANSION = 64
 
 class Exhausted(Exception):
     """The budget is spent, or the strategy finds nothing new. Ends `Strategy.run`; never reaches the user."""
-
-
-@dataclass(frozen=True)
-class Node:
-    """A state and the schedule that leads to it."""
-
-    state: Hashable
-    schedule: Schedule
 
 
 @dataclass(frozen=True)
@@ -107,14 +99,14 @@ class Session:
         self.task = task
         self.policy = policy
         self.history = history
-        self.root = Node(task.initial(), Schedule())
-        self.finalists: list[tuple[float, Node]] = []
+        self.root = original_of(task)
+        self.finalists: list[tuple[float, Candidate]] = []
         self.first_cost = math.inf
         self.evaluations = 0
         self.trace: list[TracePoint] = []
         self.whole = True
-        self.known: list[Node] = []
-        self.begun: list[Node] = []
+        self.known: list[Candidate] = []
+        self.begun: list[Candidate] = []
         self._evaluator = evaluator
         self._budget = budget
         self._costs: dict[str, float] = {}
@@ -160,14 +152,14 @@ class Session:
             return True
         return seconds is not None and self.seconds >= seconds and self.evaluations >= ANSWER
 
-    def costs(self, nodes: Sequence[Node]) -> list[float]:
+    def costs(self, nodes: Sequence[Candidate]) -> list[float]:
         """Return the cost of each node, infinite for failures; programs seen before cost nothing.
 
         Raises:
             Exhausted: The budget is spent. What was evaluated until then is recorded.
         """
         jobs = [self.task.job(node.state) for node in nodes]
-        fresh: dict[str, tuple[Node, Job]] = {}
+        fresh: dict[str, tuple[Candidate, Job]] = {}
         for node, job in zip(nodes, jobs, strict=True):
             if job.schedule not in self._costs:
                 fresh.setdefault(job.schedule, (node, job))
@@ -211,15 +203,15 @@ class Session:
         self.evaluations += found.evaluations
         return found
 
-    def identity(self, node: Node) -> Hashable:
+    def identity(self, node: Candidate) -> Hashable:
         """Return what tells a node's state apart from others."""
         return self.task.identity(node.state)
 
-    def knows(self, node: Node) -> bool:
+    def knows(self, node: Candidate) -> bool:
         """Say whether the cost of a node's program is known already."""
         return self.task.key(node.state) in self._costs
 
-    def ran(self, node: Node) -> bool:
+    def ran(self, node: Candidate) -> bool:
         """Say whether a node's program was evaluated, and ran."""
         return math.isfinite(self._costs.get(self.task.key(node.state), math.inf))
 
@@ -245,7 +237,7 @@ class Session:
             size = min(size, TIMED_BATCH, int((self._budget.seconds - self.seconds) / pace))
         return max(1, size)
 
-    def _record(self, node: Node, job: Job, cost: float) -> None:
+    def _record(self, node: Candidate, job: Job, cost: float) -> None:
         self._costs[job.schedule] = cost
         self.evaluations += 1
         if self.evaluations == 1:
@@ -257,7 +249,7 @@ class Session:
             # Exact costs have no noise that could flatter the first.
             del self.finalists[1 if self.task.objective.exact else FINALISTS :]
 
-    def actions(self, node: Node) -> list[Action]:
+    def actions(self, node: Candidate) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
 
         Those that end the episode are left out: they leave the program as it is. Of very many, a random
@@ -272,35 +264,35 @@ class Session:
         self.whole = False
         return _some(space, mask, node.schedule.text(space))
 
-    def countable(self, node: Node) -> bool:
+    def countable(self, node: Candidate) -> bool:
         """Say whether the actions that lead on from a node are at most `BRANCHES`."""
         space = self.task.space
         few = space.size <= BRANCHES and not space.has_candidates
         return few or self._ended(node) or space.count(self._onward(node)) <= BRANCHES
 
-    def draw(self, node: Node, rng: np.random.Generator) -> Action:
+    def draw(self, node: Candidate, rng: np.random.Generator) -> Action:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
         return self.task.space.sample(self._onward(node), rng)
 
-    def others(self, node: Node, action: Action) -> list[list[int | str]]:
+    def others(self, node: Candidate, action: Action) -> list[list[int | str]]:
         """Return the other choices that apply for each slot of a legal action, and for its candidate."""
         space, mask = self.task.space, self._mask(node.state)
         allowed = [*space.choices(mask, action.kind), space.names(mask, action.kind)]
         taken = [*action.params, action.candidate]
         return [[one for one in slot if one != own] for slot, own in zip(allowed, taken, strict=True)]
 
-    def _ended(self, node: Node) -> bool:
+    def _ended(self, node: Candidate) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
 
-    def _onward(self, node: Node) -> Mask:
+    def _onward(self, node: Candidate) -> Mask:
         """Return the mask of a node without the kinds that end the episode."""
         return self.task.space.onward(self._mask(node.state))
 
-    def children(self, node: Node, *, macros: bool = True) -> list[Node]:
+    def children(self, node: Candidate, *, macros: bool = True) -> list[Candidate]:
         """Return the nodes one action further: see `expand`."""
         return self.expand([node], macros=macros)
 
-    def expand(self, nodes: Iterable[Node], *, macros: bool = True) -> list[Node]:
+    def expand(self, nodes: Iterable[Candidate], *, macros: bool = True) -> list[Candidate]:
         """Return the nodes one action further than any of some nodes, in order.
 
         Args:
@@ -316,7 +308,7 @@ class Session:
             for action in self.actions(node)
             if macros or not capabilities.is_macro(self.task, action)
         ]
-        children: list[Node] = []
+        children: list[Candidate] = []
         for begin in range(0, len(moves), EXPANSION):
             # Where transitions are slow, a wide expansion alone can take longer than the budget.
             if begin and self.progress >= 1.0:
@@ -324,12 +316,12 @@ class Session:
             part = moves[begin : begin + EXPANSION]
             states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
             children += [
-                Node(state, node.schedule.then(action))
+                Candidate(state, node.schedule.then(action))
                 for (node, action), state in zip(part, states, strict=True)
             ]
         return children
 
-    def step(self, node: Node, action: Action) -> Node:
+    def step(self, node: Candidate, action: Action) -> Candidate:
         """Return the node after a legal action.
 
         Raises:
@@ -338,9 +330,11 @@ class Session:
         # Where transitions are slow, those between two evaluations can take longer than the budget.
         if self._spent:
             raise Exhausted
-        return Node(self._next(node.state, action), node.schedule.then(action))
+        return Candidate(self._next(node.state, action), node.schedule.then(action))
 
-    def follow(self, node: Node, actions: Iterable[Action], horizon: float | None = None) -> list[Node]:
+    def follow(
+        self, node: Candidate, actions: Iterable[Action], horizon: float | None = None
+    ) -> list[Candidate]:
         """Return the nodes from `node` on along `actions`, without those that do not apply or do nothing.
 
         Args:
@@ -375,9 +369,9 @@ def _some(space: ActionSpace, mask: Mask, seed: str) -> list[Action]:
     return sorted(chosen)
 
 
-def unseen(session: Session, nodes: Iterable[Node], seen: set[Hashable]) -> list[Node]:
+def unseen(session: Session, nodes: Iterable[Candidate], seen: set[Hashable]) -> list[Candidate]:
     """Return the nodes whose states are new, and add these to `seen`."""
-    new: list[Node] = []
+    new: list[Candidate] = []
     for node in nodes:
         identity = session.identity(node)
         if identity not in seen:
@@ -451,10 +445,7 @@ def run_search(
         ended = True
     # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.
     finalists = tuple(
-        minimise(task, Candidate(node.state, node.schedule))
-        if place == 0
-        else Candidate(node.state, node.schedule)
-        for place, (_, node) in enumerate(session.finalists)
+        minimise(task, node) if place == 0 else node for place, (_, node) in enumerate(session.finalists)
     )
     return SearchResult(
         finalists=finalists,
@@ -464,7 +455,5 @@ def run_search(
         seconds=session.seconds,
         trace=tuple(session.trace),
         complete=ended and session.whole and task.objective.exact and is_complete(strategy),
-        begun=tuple(
-            dict.fromkeys(Candidate(node.state, node.schedule) for node in session.begun if session.ran(node))
-        ),
+        begun=tuple(dict.fromkeys(node for node in session.begun if session.ran(node))),
     )

@@ -8,7 +8,7 @@ import pytest
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action
 from irgym.core.cost import Outcome
-from irgym.core.schedule import Candidate, Schedule, replay
+from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.compiling.compiler import mlir, parse, run_passes
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
@@ -236,7 +236,7 @@ def test_searches_allow_what_a_replay_allows():
         wanted = Schedule.parse("interchange_0 interchange_1 interchange_2 interchange_0", task.space)
         [*_, last] = session.follow(session.root, wanted.actions)
     replay(task, last.schedule)
-    short = minimise(task, Candidate(last.state, last.schedule))
+    short = minimise(task, last)
     assert task.key(replay(task, short.schedule)) == task.key(short.state) == task.key(last.state)
 
 
