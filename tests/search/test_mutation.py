@@ -7,6 +7,7 @@ from irgym.core.schedule import Schedule, candidate_of, replay
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import mutate, random_action, random_episode, splice
+from irgym.search.request import SearchRequest
 from irgym.search.session import Session
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -14,7 +15,7 @@ quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 @pytest.fixture
 def session(task, evaluator):
-    return Session(task, evaluator, Budget(100))
+    return Session(task, evaluator, SearchRequest(Budget(100)))
 
 
 @quick

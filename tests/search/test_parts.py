@@ -14,8 +14,10 @@ from irgym.core.observation import array_view, views_of
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.search.budget import Budget
+from irgym.search.progress import SearchProgress
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import most_probable
-from irgym.search.session import SearchProgress, run_search
+from irgym.search.run import run_search
 from irgym.search.strategies.guided import Guided
 
 VALUES = 24
@@ -96,7 +98,7 @@ WANTED = (3, 17, 3, 3, 20, 9, 17, 3)
 
 def found(divided: bool, budget: Budget, seed: int = 0):
     task, costs = Row(WANTED, divided), Costs()
-    return task, costs, run_search(Guided(sketches=0), task, costs, budget, seed, Uniform())
+    return task, costs, run_search(Guided(sketches=0), task, costs, SearchRequest(budget, seed, Uniform()))
 
 
 def test_parts_are_found_where_the_whole_is_out_of_reach():
@@ -117,7 +119,10 @@ def test_an_observer_is_told_of_the_evaluations_of_parts():
     seen: list[SearchProgress] = []
     task = Row(WANTED, True)
     result = run_search(
-        Guided(sketches=0), task, Costs(), Budget(evaluations=90), 0, Uniform(), observer=seen.append
+        Guided(sketches=0),
+        task,
+        Costs(),
+        SearchRequest(Budget(evaluations=90), 0, Uniform(), observer=seen.append),
     )
     counts = [one.evaluations for one in seen]
     assert counts == sorted(counts) and counts[-1] == result.evaluations and len(counts) > 5

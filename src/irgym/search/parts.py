@@ -14,7 +14,10 @@ import numpy as np
 from irgym.core import capabilities
 from irgym.core.schedule import Candidate
 from irgym.core.task import Task
-from irgym.search.session import Session, Strategy
+from irgym.search.result import SearchResult
+from irgym.search.run import run_search
+from irgym.search.session import Session
+from irgym.search.strategy import Strategy
 
 SHARE = 0.7
 """Share of the budget for the parts; the rest is for the whole program."""
@@ -42,7 +45,7 @@ def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.G
     tasks = {id(part): part for part in parts}
     counts = Counter(id(part) for part in parts)
     found = {
-        name: session.search_part(first, task, SHARE * LOOK / len(tasks), rng) for name, task in tasks.items()
+        name: _searched(session, first, task, SHARE * LOOK / len(tasks), rng) for name, task in tasks.items()
     }
     weights = {
         name: counts[name] * result.cost for name, result in found.items() if math.isfinite(result.cost)
@@ -52,8 +55,22 @@ def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.G
         if session.progress >= SHARE:
             break
         share = left * weights[name] / sum(weights.values())
-        further = session.search_part(then, tasks[name], share, rng)
+        further = _searched(session, then, tasks[name], share, rng)
         if further.cost < found[name].cost:
             found[name] = further
     schedule = divided.joined([found[id(part)].schedule for part in parts])
     return session.follow(session.root, schedule.actions)[-1:]
+
+
+def _searched(
+    session: Session, strategy: Strategy, part: Task[Any], share: float, rng: np.random.Generator
+) -> SearchResult:
+    """Search one part on a share of the session's budget.
+
+    Raises:
+        Exhausted: The budget is spent.
+    """
+    request = session.part_request(share, int(rng.integers(2**31)))
+    result = run_search(strategy, part, session.evaluator, request)
+    session.count_part(result)
+    return result

@@ -3,24 +3,22 @@
 import math
 import time
 from bisect import insort
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from irgym.core import capabilities
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
-from irgym.core.cost import CostHistory, Evaluator, Job
-from irgym.core.schedule import Candidate, Schedule, original_of
+from irgym.core.cost import Evaluator, Job
+from irgym.core.schedule import Candidate, original_of
 from irgym.core.task import Task
-from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
-from irgym.search.minimise import minimise
+from irgym.search.progress import SearchProgress
+from irgym.search.request import SearchRequest
 from irgym.search.result import SearchResult, TracePoint
 
 TIMED_BATCH = 16
@@ -49,31 +47,12 @@ class Exhausted(Exception):
     """The budget is spent, or the strategy finds nothing new. Ends `Strategy.run`; never reaches the user."""
 
 
-@dataclass(frozen=True)
-class SearchProgress:
-    """Where a search stands.
-
-    Attributes:
-        evaluations: Number of distinct states evaluated.
-        best_cost: The least cost so far; infinite until some evaluation succeeds.
-        first_cost: Cost of the program as written; infinite until it is known.
-        seconds_left: What is left of the time; None where only the number of evaluations is limited.
-    """
-
-    evaluations: int
-    best_cost: float
-    first_cost: float
-    seconds_left: float | None
-
-
-OnProgress = Callable[[SearchProgress], None]
-
-
 class Session:
     """Evaluates the states that a strategy proposes, each program once, until the budget is spent.
 
     Attributes:
         task: The program.
+        evaluator: Source of costs.
         policy: The policy that may guide the search, or None.
         history: What was measured in the past, which a strategy may learn from; None for nothing.
         root: The initial state.
@@ -86,19 +65,12 @@ class Session:
         begun: Nodes that the search began with; see `SearchResult.begun`.
     """
 
-    def __init__(
-        self,
-        task: Task[Any],
-        evaluator: Evaluator,
-        budget: Budget,
-        policy: Policy | None = None,
-        history: CostHistory | None = None,
-        observer: OnProgress | None = None,
-    ):
-        """Start the clock; the observer is told of each batch of evaluations."""
+    def __init__(self, task: Task[Any], evaluator: Evaluator, request: SearchRequest) -> None:
+        """Start the clock."""
         self.task = task
-        self.policy = policy
-        self.history = history
+        self.evaluator = evaluator
+        self.policy = request.policy
+        self.history = request.history
         self.root = original_of(task)
         self.finalists: list[tuple[float, Candidate]] = []
         self.first_cost = math.inf
@@ -107,11 +79,10 @@ class Session:
         self.whole = True
         self.known: list[Candidate] = []
         self.begun: list[Candidate] = []
-        self._evaluator = evaluator
-        self._budget = budget
+        self._budget = request.budget
         self._costs: dict[str, float] = {}
         self._stalled = 0
-        self._observer = observer
+        self._observer = request.observer
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
@@ -168,7 +139,7 @@ class Session:
         while waiting:
             batch = waiting[: self._batch_size()]
             waiting = waiting[len(batch) :]
-            measurements = self._evaluator.evaluate([job for _, job in batch])
+            measurements = self.evaluator.evaluate([job for _, job in batch])
             for (node, job), measurement in zip(batch, measurements, strict=True):
                 self._record(node, job, measurement.cost)
             self._tell()
@@ -178,10 +149,8 @@ class Session:
             raise Exhausted
         return [self._costs[job.schedule] for job in jobs]
 
-    def search_part(
-        self, strategy: "Strategy", part: Task[Any], share: float, rng: np.random.Generator
-    ) -> SearchResult:
-        """Search a part of the program, on a share of the budget; its evaluations count as this session's.
+    def part_request(self, share: float, seed: int) -> SearchRequest:
+        """Return the request of a search of a part, on a share of the budget; `count_part` counts the result.
 
         Raises:
             Exhausted: The budget is spent.
@@ -193,15 +162,15 @@ class Session:
             seconds = min(share * seconds, seconds - self.seconds)
         if (evaluations is not None and evaluations < 1) or (seconds is not None and seconds <= 0):
             raise Exhausted
-        budget = Budget(evaluations, seconds)
-        seed = int(rng.integers(2**31))
 
-        def told(progress: SearchProgress) -> None:
+        def observe(progress: SearchProgress) -> None:
             self._tell(progress.evaluations)
 
-        found = run_search(strategy, part, self._evaluator, budget, seed, self.policy, self.history, told)
-        self.evaluations += found.evaluations
-        return found
+        return SearchRequest(Budget(evaluations, seconds), seed, self.policy, self.history, observe)
+
+    def count_part(self, result: SearchResult) -> None:
+        """Count the evaluations of a search of a part."""
+        self.evaluations += result.evaluations
 
     def identity(self, node: Candidate) -> Hashable:
         """Return what tells a node's state apart from others."""
@@ -378,82 +347,3 @@ def unseen(session: Session, nodes: Iterable[Candidate], seen: set[Hashable]) ->
             seen.add(identity)
             new.append(node)
     return new
-
-
-class Strategy(Protocol):
-    """A way of searching: proposes nodes to a session until it has nothing more to propose."""
-
-    def run(self, session: Session, rng: np.random.Generator) -> None:
-        """Search; `Session.costs` ends the search by `Exhausted` when the budget is spent."""
-        ...
-
-
-def needs_policy(strategy: Strategy) -> bool:
-    """Say whether a policy leads the strategy: whether it declares `needs_policy` as true."""
-    return bool(getattr(strategy, "needs_policy", False))
-
-
-def is_complete(strategy: Strategy) -> bool:
-    """Say whether a strategy that ends by itself has seen every program: whether it declares `complete`."""
-    return bool(getattr(strategy, "complete", False))
-
-
-class StrategyFactory(Protocol):
-    """Makes a strategy with its default parameters."""
-
-    def __call__(self) -> Strategy:
-        """Return the strategy."""
-        ...
-
-
-def run_search(
-    strategy: Strategy,
-    task: Task[Any],
-    evaluator: Evaluator,
-    budget: Budget,
-    seed: int,
-    policy: Policy | None = None,
-    history: CostHistory | None = None,
-    observer: OnProgress | None = None,
-    known: Sequence[Schedule] = (),
-) -> SearchResult:
-    """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
-
-    With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the history
-    included. The observer is told where the search stands after each batch of evaluations.
-
-    Args:
-        strategy: Proposes schedules.
-        task: The program.
-        evaluator: Answers what they cost.
-        budget: What may be spent.
-        seed: Of all random choices.
-        policy: Leads the strategy.
-        history: Costs of the past.
-        observer: Told of each batch.
-        known: Schedules found before, or the compiler's own, which may be longer than an episode; of what
-            does not apply any more, the rest is taken.
-    """
-    session = Session(task, evaluator, budget, policy, history, observer)
-    ended = False
-    with suppress(Exhausted):
-        session.costs([session.root])
-        session.known = [session.follow(session.root, one.actions, math.inf)[-1] for one in known]
-        costs = session.costs(session.known)
-        session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
-        strategy.run(session, np.random.default_rng(seed))
-        ended = True
-    # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.
-    finalists = tuple(
-        minimise(task, node) if place == 0 else node for place, (_, node) in enumerate(session.finalists)
-    )
-    return SearchResult(
-        finalists=finalists,
-        cost=session.best_cost,
-        first_cost=session.first_cost,
-        evaluations=session.evaluations,
-        seconds=session.seconds,
-        trace=tuple(session.trace),
-        complete=ended and session.whole and task.objective.exact and is_complete(strategy),
-        begun=tuple(dict.fromkeys(node for node in session.begun if session.ran(node))),
-    )

@@ -12,7 +12,8 @@ from irgym.envs.graph.eqsat import costs, running
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.envs.graph.taso import GRAPH_TASO
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
 from irgym.search.strategies.backtracking import Backtracking
 
 URI = GRAPH.dataset("tiny").train[0]
@@ -82,7 +83,7 @@ def test_tasos_search_with_tasos_rules():
             return [job.known for job in jobs]
 
     task = GRAPH_TASO.task(URI).under("nodes")
-    found = run_search(Backtracking(), task, Known(), Budget(evaluations=12), seed=0)
+    found = run_search(Backtracking(), task, Known(), SearchRequest(Budget(evaluations=12), seed=0))
     assert found.cost < found.first_cost
     text = found.schedule.text(task.space)
     assert text and "@*" not in text, "a rule everywhere is no rewrite of TASO's"
