@@ -74,7 +74,7 @@ def test_greedy_is_not_enough():
 @given(tasks, st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 def test_a_changed_schedule_keeps_its_meaning(task, seed):
-    """What is left of the actions names the same operators, in order, and leads where the node says."""
+    """The remaining actions name the same operators, in order, and lead to the node's state."""
     rng = np.random.default_rng(seed)
     at = session(task)
     parents = [random_episode(at, rng)[-1] for _ in range(2)]

@@ -35,7 +35,7 @@ class Row(Task[Values]):
         self.wanted = wanted
         self.uri = f"row://{'-'.join(map(str, wanted))}"
         self.horizon = len(wanted)
-        self._parts = [Row((one,), False) for one in range(VALUES)] if divided else []
+        self._parts = [Row((value,), False) for value in range(VALUES)] if divided else []
 
     def initial(self) -> Values:
         return ()
@@ -50,10 +50,10 @@ class Row(Task[Values]):
         return len(state) == len(self.wanted)
 
     def parts(self) -> Sequence["Row"]:
-        return [self._parts[one] for one in self.wanted] if self._parts else []
+        return [self._parts[value] for value in self.wanted] if self._parts else []
 
     def joined(self, schedules: Sequence[Schedule]) -> Schedule:
-        return Schedule(tuple(action for one in schedules for action in one.actions))
+        return Schedule(tuple(action for schedule in schedules for action in schedule.actions))
 
     def key(self, state: Values) -> str:
         return " ".join(map(str, state))
@@ -124,9 +124,11 @@ def test_an_observer_is_told_of_the_evaluations_of_parts():
         Costs(),
         SearchRequest(Budget(evaluations=90), 0, Uniform(), observer=seen.append),
     )
-    counts = [one.evaluations for one in seen]
+    counts = [progress.evaluations for progress in seen]
     assert counts == sorted(counts) and counts[-1] == result.evaluations and len(counts) > 5
-    assert {one.first_cost for one in seen} == {result.first_cost}, "the whole program's, not a part's"
+    assert {progress.first_cost for progress in seen} == {result.first_cost}, (
+        "the whole program's, not a part's"
+    )
 
 
 @pytest.mark.parametrize("evaluations", [1, 2, 5, 17, 90])

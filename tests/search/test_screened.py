@@ -43,7 +43,7 @@ def test_it_measures_a_generation_at_once_and_nothing_twice():
         SearchRequest(Budget(97), seed=0),
     )
     sizes = [len(batch) for batch in evaluator.batches]
-    # The first is the program as written; before the model predicts, generations may repeat themselves.
+    # The first is the original program; before the model predicts, generations may repeat themselves.
     assert sizes[0] == 1 and sizes[6:-1] == [8] * len(sizes[6:-1])
     asked = [text for batch in evaluator.batches for text in batch]
     assert len(set(asked)) == len(asked) == 97

@@ -50,11 +50,13 @@ def test_an_observer_is_told_where_a_search_stands(name, task, evaluator, policy
     result = run_search(
         SEARCHES.load(name)(), task, evaluator, SearchRequest(budget, 1, policy, observer=seen.append)
     )
-    counts = [one.evaluations for one in seen]
+    counts = [progress.evaluations for progress in seen]
     assert counts == sorted(counts) and counts[0] == 1 and counts[-1] == result.evaluations
-    assert [one.best_cost for one in seen] == sorted((one.best_cost for one in seen), reverse=True)
+    best_costs = [progress.best_cost for progress in seen]
+    assert best_costs == sorted(best_costs, reverse=True)
     assert seen[-1].best_cost == result.cost and seen[-1].first_cost == result.first_cost
-    assert all(one.seconds_left is not None and 0.0 < one.seconds_left < 1000.0 for one in seen)
+    left = [progress.seconds_left for progress in seen]
+    assert all(seconds is not None and 0.0 < seconds < 1000.0 for seconds in left)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,7 +181,7 @@ def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, 
     end, best = found.begun
     assert len(end.schedule) == task.horizon and best not in found.finalists
     states = [candidate.state for candidate in (best, *own.finalists)]
-    costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states])]
+    costs = [measurement.cost for measurement in evaluator.evaluate([task.job(state) for state in states])]
     assert found.cost < costs[0] and task.key(states[0]) in map(task.key, states[1:])
     assert own.begun == (end,)
     assert search("evolutionary", task, evaluator, policy, Budget(20)).begun == ()
@@ -188,7 +190,10 @@ def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, 
 def test_the_best_of_the_past_is_kept(task, evaluator):
     past = [Schedule.parse(text, task.space) for text in ("set_2 right set_8", "set_2")]
     found = run_search(SEARCHES.load("random")(), task, evaluator, SearchRequest(Budget(200), 0, known=past))
-    costs = [one.cost for one in evaluator.evaluate([task.job(replay(task, one)) for one in past])]
+    costs = [
+        measurement.cost
+        for measurement in evaluator.evaluate([task.job(replay(task, schedule)) for schedule in past])
+    ]
     assert [known.schedule for known in found.begun] == [past[costs.index(min(costs))]]
     assert found.cost < min(costs)
 

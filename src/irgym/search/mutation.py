@@ -1,4 +1,4 @@
-"""Random actions, and small random changes of schedules: what the stochastic searches have in common.
+"""Random actions, and small random changes of schedules, shared by the stochastic searches.
 
 A changed schedule may hold actions that no longer apply or do nothing; they are left out (`Session.follow`).
 """
@@ -137,7 +137,7 @@ def _change_parameter(session: Session, actions: Sequence[Action], rng: np.rando
 def splice(session: Session, left: Candidate, right: Candidate, rng: np.random.Generator) -> Candidate:
     """Return the end of a schedule that begins as `left` does and goes on as `right` does.
 
-    One-point crossover with a cut of its own in each parent, so that lengths can change.
+    One-point crossover in which the parents are cut at different places, so that lengths can change.
     """
     head = left.schedule.actions[: int(rng.integers(len(left.schedule) + 1))]
     tail = right.schedule.actions[int(rng.integers(len(right.schedule) + 1)) :]

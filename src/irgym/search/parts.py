@@ -1,7 +1,7 @@
-"""Programs that are made of smaller ones: search each of those, and put together what was found.
+"""Searches of programs that consist of parts: search each part, then join the schedules.
 
-A network takes seconds to compile, and each of its operators hundredths of one. So operators are tuned apart,
-each for as long as it matters to the whole, as Ansor does (arXiv 2006.06762, section 6).
+A network takes seconds to compile, and each of its operators hundredths of one. So operators are tuned
+separately, each for as long as it matters to the whole, as Ansor does (arXiv 2006.06762, section 6).
 """
 
 import math
@@ -27,12 +27,12 @@ LOOK = 0.25
 
 
 def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.Generator) -> list[Candidate]:
-    """Return the program with the best schedule that was found for each part; none where it has no parts.
+    """Return the program with the best schedule of each part; no node if it has no parts.
 
     Args:
-        session: Of the whole program.
-        first: Takes a first look at each part.
-        then: Searches it further, the longer the more of the program's time it takes.
+        session: Session of the whole program.
+        first: Strategy of the first look at each part.
+        then: Strategy of the further search, in proportion to the part's share of the program's time.
         rng: Source of randomness.
 
     Raises:

@@ -47,10 +47,10 @@ def most_probable(task: Task[Any], policy: Policy) -> list[Candidate]:
 
 
 def finished(task: Task[Any], path: Sequence[Candidate]) -> list[Candidate]:
-    """Return the nodes from the best one of an episode on along what the compiler does afterwards by itself.
+    """Return the nodes of the compiler's final passes, applied to the best node of an episode.
 
-    There are none where it does nothing, or where states do not know their costs: what is measured is
-    measured after that anyway.
+    There are none if the compiler has no such passes, or if states do not know their costs: measured costs
+    include these passes anyway.
     """
     own = capabilities.ask(task, capabilities.Finishing)
     if own is None or task.job(task.initial()).known is None:
@@ -76,7 +76,7 @@ def rollout(
     is taken only if nothing else applies, for `outcome` takes the best state of the way at no cost.
 
     Where the most probable of some candidates leads back to a state of the way, as one rule may undo another,
-    the episode would go round for ever: others are drawn then, until one leads elsewhere.
+    the episode would loop for ever: then other actions are drawn until one leads to a new state.
 
     Args:
         task: The program.
@@ -111,7 +111,7 @@ DRAWS = 8
 """Actions that are drawn at each temperature, where the most probable one leads back."""
 
 TEMPERATURES = (1.0, 2.0, 4.0)
-"""The temperatures at which these are drawn, one after the other."""
+"""Temperatures of the draws, in order."""
 
 
 def _elsewhere(
@@ -127,12 +127,14 @@ def _elsewhere(
         way: Identities of the states so far; the last one's is added.
     """
     way.add(task.identity(state))
-    new = (one for one in chain([probable], drawn) if task.identity(task.step(state, one)) not in way)
+    new = (
+        action for action in chain([probable], drawn) if task.identity(task.step(state, action)) not in way
+    )
     return next(new, probable)
 
 
 def _drawn(policy: Policy, observation: Any, mask: Mask) -> Iterator[Action]:
-    """Yield actions that a policy draws, always the same; it grows bolder."""
+    """Yield actions drawn from a policy at rising temperatures; always the same ones."""
     rng = np.random.default_rng(0)
     for temperature in TEMPERATURES:
         for _ in range(DRAWS):
@@ -143,8 +145,8 @@ def candidates(task: Task[Any], path: Sequence[Candidate]) -> Sequence[Candidate
     """Return the nodes of an episode that are worth evaluating.
 
     A policy tends to pass through its best states, and where an action ends the episode, it could have ended
-    in any of them. Where an episode ends of itself, or is not `gradual`, only its end is what the policy
-    means. Where costs are measured, the end comes first: the time may be up after it.
+    in any of them. Where an episode ends of itself, or is not `gradual`, only the end
+    is meant as a result. Where costs are measured, the end comes first: the time may be up after it.
     """
     if task.job(path[0].state).known:
         return path
@@ -152,13 +154,13 @@ def candidates(task: Task[Any], path: Sequence[Candidate]) -> Sequence[Candidate
 
 
 def outcome(task: Task[Any], path: Sequence[Candidate]) -> Candidate:
-    """Return what an episode comes to: its last state; the cheapest one where states know their costs."""
+    """Return the result of an episode: its last node, or the cheapest one if states know their costs."""
     known = [task.job(node.state).known for node in path]
     costs = [measurement.cost for measurement in known if measurement is not None]
     return path[int(np.argmin(costs))] if len(costs) == len(path) else path[-1]
 
 
 def _onward(space: ActionSpace, mask: Mask) -> Mask:
-    """Return the mask without what ends the episode, unless nothing else applies."""
+    """Return the mask without actions that end the episode, unless no other applies."""
     others = space.onward(mask)
     return others if space.takeable(others) else mask

@@ -1,4 +1,4 @@
-"""A search session: the budget, the costs seen so far, and the best schedule. What every strategy runs on."""
+"""Search sessions: the budget, the costs, and the best schedules of one search."""
 
 import math
 import time
@@ -31,13 +31,13 @@ TRANSITIONS = 8192
 """Number of transitions and masks that a session remembers."""
 
 FINALISTS = 8
-"""Number of programs that a search hands on to be measured anew; one where costs are known exactly."""
+"""Number of programs that a search hands on to be measured again; one if costs are exact."""
 
 BRANCHES = 256
 """Greatest number of actions of a node that a search considers; of structured actions there are too many."""
 
 ANSWER = 2
-"""Evaluations that are made however short the time is: the program as written, and what is tried first."""
+"""Least number of evaluations, however short the time: the original program and the first proposal."""
 
 EXPANSION = 64
 """Number of transitions made between two looks at the clock."""
@@ -48,20 +48,22 @@ class Exhausted(Exception):
 
 
 class Session:
-    """Evaluates the states that a strategy proposes, each program once, until the budget is spent.
+    """Evaluates the nodes that a strategy proposes, each program once, until the budget is spent.
+
+    The nodes of a search are candidates: states with the schedules that lead to them.
 
     Attributes:
         task: The program.
         evaluator: Source of costs.
         policy: The policy that may guide the search, or None.
-        history: What was measured in the past, which a strategy may learn from; None for nothing.
+        history: Costs measured in the past, from which a strategy may learn; None for none.
         root: The initial state.
         finalists: The cheapest distinct programs so far, ascending: pairs of cost and node.
         first_cost: Cost of the first state evaluated.
         evaluations: Number of distinct states evaluated.
         trace: Improvements so far.
         whole: Whether all actions of all nodes were considered.
-        known: Nodes that were found before, which a search may go on from; their costs come first.
+        known: Nodes found before, from which a search may go on; they are evaluated first.
         begun: Nodes that the search began with; see `SearchResult.begun`.
     """
 
@@ -96,7 +98,7 @@ class Session:
     def batch(self, size: int) -> int:
         """Return how many proposals to collect before asking for their costs: `size` if measured.
 
-        Costs that the states know gain nothing by waiting, and what waits is lost when the time is up.
+        Known costs gain nothing from batches, and proposals that wait are lost when the time is up.
         """
         return 1 if self.task.job(self.root.state).known else size
 
@@ -173,7 +175,7 @@ class Session:
         self.evaluations += result.evaluations
 
     def identity(self, node: Candidate) -> Hashable:
-        """Return what tells a node's state apart from others."""
+        """Return the identity of a node's state; equal states have equal ones."""
         return self.task.identity(node.state)
 
     def knows(self, node: Candidate) -> bool:
@@ -248,7 +250,10 @@ class Session:
         space, mask = self.task.space, self._mask(node.state)
         allowed = [*space.choices(mask, action.kind), space.names(mask, action.kind)]
         taken = [*action.params, action.candidate]
-        return [[one for one in slot if one != own] for slot, own in zip(allowed, taken, strict=True)]
+        return [
+            [choice for choice in slot if choice != current]
+            for slot, current in zip(allowed, taken, strict=True)
+        ]
 
     def _ended(self, node: Candidate) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
@@ -308,7 +313,7 @@ class Session:
 
         Args:
             node: Where to begin.
-            actions: What to do.
+            actions: Actions to apply.
             horizon: Greatest number of actions from the root on; by default the task's.
         """
         horizon = self.task.horizon if horizon is None else horizon

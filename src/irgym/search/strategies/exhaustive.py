@@ -1,4 +1,4 @@
-"""Exhaustive search: every program that there is."""
+"""Exhaustive search: evaluate every reachable program."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass

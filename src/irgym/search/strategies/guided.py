@@ -80,7 +80,7 @@ class Guided:
 
     def _sketched(self, session: Session, rng: np.random.Generator) -> list[Candidate]:
         drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]
-        return [session.follow(session.root, one)[-1] for one in drawn if one is not None]
+        return [session.follow(session.root, sketch)[-1] for sketch in drawn if sketch is not None]
 
 
 def _whole(session: Session, path: list[Candidate]) -> list[Candidate]:

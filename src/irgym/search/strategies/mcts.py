@@ -17,7 +17,7 @@ LEAST_COST = 1e-9
 
 @dataclass
 class _Statistics:
-    """What is known of a state, on whichever path it was reached.
+    """Statistics of a state, over all paths that reach it.
 
     Attributes:
         tried: Actions taken so far, and the states they led to.

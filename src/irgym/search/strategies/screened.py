@@ -1,4 +1,4 @@
-"""Evolutionary search in which a learned cost model says what is worth measuring."""
+"""Evolutionary search that measures only the schedules which a learned cost model prefers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ class Screened:
     history, if there is one, and from what the search measures.
 
     Attributes:
-        evolution: What makes the schedules.
+        evolution: Source of the schedules.
         proposals: Schedules made for each one that is measured.
         explored: Share of those measured that is random.
     """
