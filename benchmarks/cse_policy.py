@@ -32,8 +32,9 @@ from irgym.measure.machine import fingerprint
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 from irgym.search.policies import load_policy
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import outcome, rollout
-from irgym.search.session import run_search
+from irgym.search.run import run_search
 from irgym.search.strategies.guided import Guided
 
 BARS = {"policy": 0.60, "guided": 0.95}
@@ -108,7 +109,9 @@ def looked_at(task: CseTask, policy: Policy, evaluator: Evaluator, options: Opti
     scores = dict(zip(states, costs, strict=True))
     if options.seconds:
         budget = Budget(seconds=options.seconds)
-        scores["guided"] = run_search(Guided(), task, evaluator, budget, options.seed, policy).cost
+        scores["guided"] = run_search(
+            Guided(), task, evaluator, SearchRequest(budget, options.seed, policy)
+        ).cost
     [(_, known)] = all_outcomes([task], evaluator, 2 * options.choices)
     best = None if known is None else math.exp(known.least[0])
     return Function(task.uri, len(task.names), scores, best, 1e3 * took)

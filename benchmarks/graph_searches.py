@@ -31,8 +31,9 @@ from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
 from irgym.search.budget import Budget
+from irgym.search.request import SearchRequest
 from irgym.search.result import TracePoint
-from irgym.search.session import run_search
+from irgym.search.run import run_search
 from irgym.search.strategies.backtracking import Backtracking
 
 PRODUCTS = (8, 24)
@@ -79,7 +80,7 @@ def main() -> None:
 
 def search(name: str, task: GraphTask, bench: Bench, seconds: float) -> None:
     """Search, and time the result in turn with ONNX Runtime's optimiser off and at ALL."""
-    result = run_search(Backtracking(), task, bench.evaluator, Budget(seconds=seconds), seed=0)
+    result = run_search(Backtracking(), task, bench.evaluator, SearchRequest(Budget(seconds=seconds), seed=0))
     timed = task.under("time")
     state = replay(timed, result.schedule)
     last = result.trace[-1]

@@ -27,7 +27,8 @@ from irgym.policies import heads
 from irgym.policies.layout import FlatLayout
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
 
 PPO = PPOConfig(
     iterations=60, episodes=32, minibatch=128, lr=3e-3, lr_end=1e-3, gamma=0.98, entropy=0.02, hidden=(32,)
@@ -59,7 +60,7 @@ def test_imitation_learns_the_rule_from_a_search(tmp_path):
     search, budget = SEARCHES.load("greedy2")(), Budget(evaluations=200)
     shown = []
     for task in rewriting.TRAIN:
-        found = run_search(search, task, rewriting.Known(), budget, seed=0)
+        found = run_search(search, task, rewriting.Known(), SearchRequest(budget, seed=0))
         shown.append(Demonstration(task, found.schedule, found.cost))
     policy = clone(ImitationConfig(epochs=30, lr=5e-3, hidden=(32,)), shown)
     policy.save(tmp_path / "start.pt")
@@ -68,7 +69,10 @@ def test_imitation_learns_the_rule_from_a_search(tmp_path):
     assert learns(config, rewriting.problem(), BEST - 1e-6, judge=HELD_OUT)
     for name in ("rollout", "guided"):
         search, tasks = SEARCHES.load(name)(), rewriting.TEST[:10]
-        costs = [run_search(search, task, rewriting.Known(), budget, 0, policy).cost for task in tasks]
+        costs = [
+            run_search(search, task, rewriting.Known(), SearchRequest(budget, 0, policy)).cost
+            for task in tasks
+        ]
         assert sum(cost == OPTIMA[task] for cost, task in zip(costs, tasks, strict=True)) >= 9
 
 

@@ -10,7 +10,8 @@ from irgym.agents.imitation.noise import noisy
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
 
 BUDGET = Budget(evaluations=200)
 
@@ -18,7 +19,9 @@ BUDGET = Budget(evaluations=200)
 @pytest.fixture(scope="module")
 def shown() -> list[Demonstration]:
     search = SEARCHES.load("greedy2")()
-    found = [run_search(search, task, rewriting.Known(), BUDGET, seed=0) for task in rewriting.TRAIN]
+    found = [
+        run_search(search, task, rewriting.Known(), SearchRequest(BUDGET, seed=0)) for task in rewriting.TRAIN
+    ]
     return [
         Demonstration(task, one.schedule, one.cost)
         for task, one in zip(rewriting.TRAIN, found, strict=True)

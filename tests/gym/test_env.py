@@ -185,7 +185,7 @@ def test_a_reward_every_few_steps_measures_those_states_alone(make: Make):
         rewards.append(env.step(place(env, action))[1])
         states.append(env.state.nest.text())
     assert evaluator.asked == list(dict.fromkeys(states[step] for step in (0, 2, 4, 5)))
-    costs = [Invented().evaluate([cast(Job, SimpleNamespace(schedule=one))])[0].cost for one in states]
+    costs = [Invented().evaluate([cast(Job, SimpleNamespace(schedule=state))])[0].cost for state in states]
     paid = [100 * (costs[before] - costs[after]) / first for before, after in ((0, 2), (2, 4), (4, 5))]
     assert rewards == pytest.approx([0.5, paid[0], 0.5, paid[1], paid[2]])
 

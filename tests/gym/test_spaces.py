@@ -22,7 +22,7 @@ def test_a_mask_of_nothing_becomes_one_of_the_first_choices(space: ActionSpace):
 
 @pytest.mark.parametrize("space", [PLACES, VECTORS], ids=["places", "vectors"])
 def test_other_masks_stay(space: ActionSpace):
-    one = empty(space)
-    one.kinds[next(place for place, kind in enumerate(space.kinds) if not kind.slots)] = True
-    whole = gym_mask(space, one)
+    mask = empty(space)
+    mask.kinds[next(place for place, kind in enumerate(space.kinds) if not kind.slots)] = True
+    whole = gym_mask(space, mask)
     np.testing.assert_array_equal(with_a_choice(space, whole), whole)

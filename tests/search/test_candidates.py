@@ -15,15 +15,17 @@ from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_episode, splice
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import rollout
-from irgym.search.session import BRANCHES, Node, Session, run_search
+from irgym.search.run import run_search
+from irgym.search.session import BRANCHES, Session
 
 OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
 tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)
 
 
 def session(task):
-    return Session(task, rewriting.Known(), Budget(evaluations=10_000))
+    return Session(task, rewriting.Known(), SearchRequest(Budget(evaluations=10_000)))
 
 
 @pytest.mark.parametrize(
@@ -32,7 +34,7 @@ def session(task):
 def test_searches_find_the_optimum(name):
     strategy = SEARCHES.load(name)()
     for task in rewriting.TEST[:5]:
-        found = run_search(strategy, task, rewriting.Known(), Budget(evaluations=300), seed=0)
+        found = run_search(strategy, task, rewriting.Known(), SearchRequest(Budget(evaluations=300), seed=0))
         assert found.cost == OPTIMA[task]
         text = found.schedule.text(task.space)
         assert rewriting.cost(replay(task, Schedule.parse(text, task.space))) == OPTIMA[task]
@@ -49,20 +51,22 @@ class WithMacros(rewriting.Rewriting):
 def test_tasos_search_leaves_macro_actions_out():
     taso, budget = SEARCHES.load("taso")(), Budget(evaluations=1000)
     plain, macros = (
-        run_search(taso, task, rewriting.Known(), budget, seed=0)
+        run_search(taso, task, rewriting.Known(), SearchRequest(budget, seed=0))
         for task in (rewriting.Rewriting("sts"), WithMacros("sts"))
     )
     assert [action.kind for action in plain.schedule.actions] == [rewriting.FUSE]
     assert macros.schedule.actions == () and macros.cost > plain.cost
     greedy = SEARCHES.load("greedy")()
-    found = run_search(greedy, WithMacros("sts"), rewriting.Known(), budget, seed=0)
+    found = run_search(greedy, WithMacros("sts"), rewriting.Known(), SearchRequest(budget, seed=0))
     assert found.cost == plain.cost, "others take them"
 
 
 def test_greedy_is_not_enough():
     greedy = SEARCHES.load("greedy")()
     budget = Budget(evaluations=1000)
-    found = [run_search(greedy, task, rewriting.Known(), budget, seed=0) for task in rewriting.TEST]
+    found = [
+        run_search(greedy, task, rewriting.Known(), SearchRequest(budget, seed=0)) for task in rewriting.TEST
+    ]
     worse = [result.cost > OPTIMA[task] for task, result in zip(rewriting.TEST, found, strict=True)]
     assert sum(worse) > len(worse) // 3
 
@@ -70,7 +74,7 @@ def test_greedy_is_not_enough():
 @given(tasks, st.integers(0, 10_000))
 @settings(max_examples=60, deadline=None)
 def test_a_changed_schedule_keeps_its_meaning(task, seed):
-    """What is left of the actions names the same operators, in order, and leads where the node says."""
+    """The remaining actions name the same operators, in order, and lead to the node's state."""
     rng = np.random.default_rng(seed)
     at = session(task)
     parents = [random_episode(at, rng)[-1] for _ in range(2)]
@@ -103,8 +107,7 @@ def test_a_change_of_parameters_may_take_another_candidate():
     at = session(task)
     assert at.others(at.root, Action(rewriting.SPLIT, (), "x0")) == [["x2"]]
     seen = {
-        mutate(at, Node(task.step(task.initial(), action), Schedule((action,))), np.random.default_rng(seed))
-        for action in [Action(rewriting.SPLIT, (), "x0")]
+        mutate(at, at.step(at.root, Action(rewriting.SPLIT, (), "x0")), np.random.default_rng(seed))
         for seed in range(200)
     }
     assert any(node.schedule.text(task.space) == "split@x2" for node in seen)

@@ -7,7 +7,8 @@ import pytest
 from irgym.core.objective import Objective
 from irgym.search import session
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
 from irgym.search.strategies.beam import DepthFirstBeam
 from irgym.search.strategies.exhaustive import Exhaustive
 
@@ -21,7 +22,7 @@ def exact(task):
 
 
 def test_it_sees_every_program_once_and_proves_the_best(exact, evaluator, optimum):
-    result = run_search(Exhaustive(), exact, evaluator, Budget(10_000), 0)
+    result = run_search(Exhaustive(), exact, evaluator, SearchRequest(Budget(10_000), 0))
     asked = [text for batch in evaluator.batches for text in batch]
     assert sorted(asked) == sorted(" ".join(map(str, values)) for values in product((1, 2, 4, 8), repeat=4))
     assert result.complete and result.cost == optimum
@@ -29,17 +30,17 @@ def test_it_sees_every_program_once_and_proves_the_best(exact, evaluator, optimu
 
 @pytest.mark.parametrize("budget", [Budget(255), Budget(10_000, seconds=1e-6)])
 def test_a_search_that_is_cut_off_proves_nothing(exact, evaluator, budget):
-    assert not run_search(Exhaustive(), exact, evaluator, budget, 0).complete
+    assert not run_search(Exhaustive(), exact, evaluator, SearchRequest(budget, 0)).complete
 
 
 def test_noisy_costs_prove_nothing(task, evaluator):
-    assert not run_search(Exhaustive(), task, evaluator, Budget(10_000), 0).complete
+    assert not run_search(Exhaustive(), task, evaluator, SearchRequest(Budget(10_000), 0)).complete
 
 
 def test_actions_that_were_left_out_prove_nothing(exact, evaluator, monkeypatch):
     monkeypatch.setattr(session, "BRANCHES", 3)
-    assert not run_search(Exhaustive(), exact, evaluator, Budget(10_000), 0).complete
+    assert not run_search(Exhaustive(), exact, evaluator, SearchRequest(Budget(10_000), 0)).complete
 
 
 def test_other_searches_prove_nothing(exact, evaluator):
-    assert not run_search(DepthFirstBeam(1), exact, evaluator, Budget(10_000), 0).complete
+    assert not run_search(DepthFirstBeam(1), exact, evaluator, SearchRequest(Budget(10_000), 0)).complete

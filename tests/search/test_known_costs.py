@@ -12,15 +12,17 @@ from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import random_walk
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import outcome, rollout
-from irgym.search.session import Session, run_search
+from irgym.search.run import run_search
+from irgym.search.session import Session
 
 SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout", "screened")]
 DEEP = URIS[2]
 
 
 def search(name, task, budget, seed=0):
-    return run_search(SEARCHES.load(name)(), task, PassBench(), budget, seed)
+    return run_search(SEARCHES.load(name)(), task, PassBench(), SearchRequest(budget, seed))
 
 
 @pytest.mark.parametrize("name", [name for name in SEARCH_NAMES if name != "exhaustive"])
@@ -46,14 +48,14 @@ def test_slow_transitions_do_not_break_the_time_limit(name):
 
 
 def test_random_walks_have_effect_at_every_step():
-    session = Session(PassTask(DEEP), PassBench(), Budget(10))
+    session = Session(PassTask(DEEP), PassBench(), SearchRequest(Budget(10)))
     path = random_walk(session, session.root, 20, np.random.default_rng(0))
     assert len(path) == 21
     assert all(before.state.ops != after.state.ops for before, after in pairwise(path))
 
 
 def test_following_leaves_out_what_does_nothing():
-    session = Session(PassTask(URIS[0]), PassBench(), Budget(10))
+    session = Session(PassTask(URIS[0]), PassBench(), SearchRequest(Budget(10)))
     wordy = Schedule.parse("idle3 fold0 fold0 idle3 fold7 fold1", SPACE)
     assert session.follow(session.root, wordy.actions)[-1].schedule.text(SPACE) == "fold0 fold1"
 

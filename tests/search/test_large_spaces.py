@@ -6,7 +6,9 @@ import pytest
 from irgym.search import SEARCHES, session
 from irgym.search.budget import Budget
 from irgym.search.mutation import random_walk
-from irgym.search.session import Session, run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
+from irgym.search.session import Session
 
 
 @pytest.fixture(autouse=True)
@@ -15,7 +17,7 @@ def few_branches(monkeypatch):
 
 
 def test_a_node_keeps_its_choice(task, evaluator):
-    at = Session(task, evaluator, Budget(10))
+    at = Session(task, evaluator, SearchRequest(Budget(10)))
     assert not at.countable(at.root)
     actions = at.actions(at.root)
     assert len(actions) == 3 == len(set(actions)) and at.actions(at.root) == actions
@@ -24,7 +26,7 @@ def test_a_node_keeps_its_choice(task, evaluator):
 
 
 def test_walks_draw_from_all_actions(task, evaluator):
-    at, rng = Session(task, evaluator, Budget(10)), np.random.default_rng(0)
+    at, rng = Session(task, evaluator, SearchRequest(Budget(10))), np.random.default_rng(0)
     first = {random_walk(at, at.root, 1, rng)[-1].schedule.actions[0] for _ in range(200)}
     assert len(first) > 3
     assert len(random_walk(at, at.root, 5, rng)) == 6
@@ -33,6 +35,7 @@ def test_walks_draw_from_all_actions(task, evaluator):
 @pytest.mark.parametrize("name", SEARCHES.builtin)
 def test_every_search_keeps_its_budget_and_is_deterministic(name, task, evaluator, policy):
     first, second = (
-        run_search(SEARCHES.load(name)(), task, evaluator, Budget(60), 3, policy) for _ in range(2)
+        run_search(SEARCHES.load(name)(), task, evaluator, SearchRequest(Budget(60), 3, policy))
+        for _ in range(2)
     )
     assert first.evaluations <= 60 and first.schedule == second.schedule and first.cost <= first.first_cost

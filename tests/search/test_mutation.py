@@ -3,10 +3,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from irgym.core.schedule import Candidate, Schedule, candidate_of, replay
+from irgym.core.schedule import Schedule, candidate_of, replay
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import mutate, random_action, random_episode, splice
+from irgym.search.request import SearchRequest
 from irgym.search.session import Session
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -14,7 +15,7 @@ quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 
 @pytest.fixture
 def session(task, evaluator):
-    return Session(task, evaluator, Budget(100))
+    return Session(task, evaluator, SearchRequest(Budget(100)))
 
 
 @quick
@@ -32,7 +33,7 @@ def test_whatever_is_made_replays_within_the_horizon(session, seed):
 def test_minimised_schedules_reach_the_same_program_and_cannot_lose_an_action(session, seed):
     task = session.task
     node = random_episode(session, np.random.default_rng(seed))[-1]
-    shortest = minimise(task, Candidate(node.state, node.schedule))
+    shortest = minimise(task, node)
     short = shortest.schedule
     text = task.key(node.state)
     assert task.key(replay(task, short)) == text

@@ -14,8 +14,10 @@ from irgym.core.observation import array_view, views_of
 from irgym.core.schedule import Schedule, replay
 from irgym.core.task import Task
 from irgym.search.budget import Budget
+from irgym.search.progress import SearchProgress
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import most_probable
-from irgym.search.session import SearchProgress, run_search
+from irgym.search.run import run_search
 from irgym.search.strategies.guided import Guided
 
 VALUES = 24
@@ -33,7 +35,7 @@ class Row(Task[Values]):
         self.wanted = wanted
         self.uri = f"row://{'-'.join(map(str, wanted))}"
         self.horizon = len(wanted)
-        self._parts = [Row((one,), False) for one in range(VALUES)] if divided else []
+        self._parts = [Row((value,), False) for value in range(VALUES)] if divided else []
 
     def initial(self) -> Values:
         return ()
@@ -48,10 +50,10 @@ class Row(Task[Values]):
         return len(state) == len(self.wanted)
 
     def parts(self) -> Sequence["Row"]:
-        return [self._parts[one] for one in self.wanted] if self._parts else []
+        return [self._parts[value] for value in self.wanted] if self._parts else []
 
     def joined(self, schedules: Sequence[Schedule]) -> Schedule:
-        return Schedule(tuple(action for one in schedules for action in one.actions))
+        return Schedule(tuple(action for schedule in schedules for action in schedule.actions))
 
     def key(self, state: Values) -> str:
         return " ".join(map(str, state))
@@ -96,7 +98,7 @@ WANTED = (3, 17, 3, 3, 20, 9, 17, 3)
 
 def found(divided: bool, budget: Budget, seed: int = 0):
     task, costs = Row(WANTED, divided), Costs()
-    return task, costs, run_search(Guided(sketches=0), task, costs, budget, seed, Uniform())
+    return task, costs, run_search(Guided(sketches=0), task, costs, SearchRequest(budget, seed, Uniform()))
 
 
 def test_parts_are_found_where_the_whole_is_out_of_reach():
@@ -117,11 +119,16 @@ def test_an_observer_is_told_of_the_evaluations_of_parts():
     seen: list[SearchProgress] = []
     task = Row(WANTED, True)
     result = run_search(
-        Guided(sketches=0), task, Costs(), Budget(evaluations=90), 0, Uniform(), observer=seen.append
+        Guided(sketches=0),
+        task,
+        Costs(),
+        SearchRequest(Budget(evaluations=90), 0, Uniform(), observer=seen.append),
     )
-    counts = [one.evaluations for one in seen]
+    counts = [progress.evaluations for progress in seen]
     assert counts == sorted(counts) and counts[-1] == result.evaluations and len(counts) > 5
-    assert {one.first_cost for one in seen} == {result.first_cost}, "the whole program's, not a part's"
+    assert {progress.first_cost for progress in seen} == {result.first_cost}, (
+        "the whole program's, not a part's"
+    )
 
 
 @pytest.mark.parametrize("evaluations", [1, 2, 5, 17, 90])

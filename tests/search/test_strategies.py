@@ -8,11 +8,14 @@ from irgym.base.errors import IrgymError
 from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.kinds import ActionKind
-from irgym.core.schedule import Schedule, replay
+from irgym.core.schedule import Candidate, Schedule, original_of, replay
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
+from irgym.search.progress import SearchProgress
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import candidates
-from irgym.search.session import Node, SearchProgress, Session, run_search
+from irgym.search.run import run_search
+from irgym.search.session import Session
 from irgym.search.strategies.backtracking import Backtracking
 
 NAMES = list(SEARCHES.builtin)
@@ -20,7 +23,7 @@ STOCHASTIC = [name for name in NAMES if name not in ("greedy", "greedy2", "taso"
 
 
 def search(name, task, evaluator, policy, budget, seed=0):
-    return run_search(SEARCHES.load(name)(), task, evaluator, budget, seed, policy)
+    return run_search(SEARCHES.load(name)(), task, evaluator, SearchRequest(budget, seed, policy))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -44,12 +47,16 @@ def test_evaluation_budget_is_never_exceeded(name, evaluations, task, evaluator,
 def test_an_observer_is_told_where_a_search_stands(name, task, evaluator, policy):
     seen: list[SearchProgress] = []
     budget = Budget(60, seconds=1000.0)
-    result = run_search(SEARCHES.load(name)(), task, evaluator, budget, 1, policy, observer=seen.append)
-    counts = [one.evaluations for one in seen]
+    result = run_search(
+        SEARCHES.load(name)(), task, evaluator, SearchRequest(budget, 1, policy, observer=seen.append)
+    )
+    counts = [progress.evaluations for progress in seen]
     assert counts == sorted(counts) and counts[0] == 1 and counts[-1] == result.evaluations
-    assert [one.best_cost for one in seen] == sorted((one.best_cost for one in seen), reverse=True)
+    best_costs = [progress.best_cost for progress in seen]
+    assert best_costs == sorted(best_costs, reverse=True)
     assert seen[-1].best_cost == result.cost and seen[-1].first_cost == result.first_cost
-    assert all(one.seconds_left is not None and 0.0 < one.seconds_left < 1000.0 for one in seen)
+    left = [progress.seconds_left for progress in seen]
+    assert all(seconds is not None and 0.0 < seconds < 1000.0 for seconds in left)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -97,7 +104,7 @@ def test_backtracking_goes_on_from_states_that_cost_little_more_than_the_best(ta
     costs, seen = {}, {}
     for alpha in (1.0, 1.02, 1.05, 1.06):
         evaluator.batches.clear()
-        result = run_search(Backtracking(alpha), task, evaluator, Budget(10_000), seed=0)
+        result = run_search(Backtracking(alpha), task, evaluator, SearchRequest(Budget(10_000), seed=0))
         costs[alpha], seen[alpha] = result.cost, {text for batch in evaluator.batches for text in batch}
     assert costs == {1.0: 100.0, 1.02: 100.0, 1.05: 55.0, 1.06: optimum}
     changed = [4 - text.split().count("1") for text in seen[1.02]]
@@ -139,7 +146,7 @@ def test_seconds_are_respected(name, task, evaluator, policy):
 def test_what_ends_an_episode_is_told_by_its_mark(task, evaluator, marked):
     last = ActionKind("halt", ends="episode") if marked else ActionKind("stop")
     task.space = ActionSpace((*task.space.kinds[:-1], last))
-    session = Session(task, evaluator, Budget(10))
+    session = Session(task, evaluator, SearchRequest(Budget(10)))
     following = {task.space.kinds[action.kind].name for action in session.actions(session.root)}
     assert following == {"right", "set"} | (set() if marked else {"stop"})
     path = [session.root, *session.children(session.root)]
@@ -157,11 +164,11 @@ def test_without_a_policy_says_what_to_do(name, task, evaluator):
 @pytest.mark.parametrize("name", ["guided", "rollout"])
 def test_starts_with_the_end_of_the_policys_own_episode(name, task, evaluator, policy):
     search(name, task, evaluator, policy, Budget(8))
-    node = Node(task.initial(), Schedule())
+    node = original_of(task)
     texts = []
     for _ in range(task.horizon):
         [action] = policy.act([node.state], [task.mask(node.state)], None)
-        node = Node(task.step(node.state, action), node.schedule.then(action))
+        node = Candidate(task.step(node.state, action), node.schedule.then(action))
         texts.append(task.key(node.state))
     asked = [text for batch in evaluator.batches for text in batch][1:]
     own = [text for text in dict.fromkeys(reversed(texts)) if text != "1 1 1 1"]
@@ -174,7 +181,7 @@ def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, 
     end, best = found.begun
     assert len(end.schedule) == task.horizon and best not in found.finalists
     states = [candidate.state for candidate in (best, *own.finalists)]
-    costs = [one.cost for one in evaluator.evaluate([task.job(state) for state in states])]
+    costs = [measurement.cost for measurement in evaluator.evaluate([task.job(state) for state in states])]
     assert found.cost < costs[0] and task.key(states[0]) in map(task.key, states[1:])
     assert own.begun == (end,)
     assert search("evolutionary", task, evaluator, policy, Budget(20)).begun == ()
@@ -182,8 +189,11 @@ def test_the_best_of_what_leads_a_search_is_kept_however_many_are_cheaper(task, 
 
 def test_the_best_of_the_past_is_kept(task, evaluator):
     past = [Schedule.parse(text, task.space) for text in ("set_2 right set_8", "set_2")]
-    found = run_search(SEARCHES.load("random")(), task, evaluator, Budget(200), 0, known=past)
-    costs = [one.cost for one in evaluator.evaluate([task.job(replay(task, one)) for one in past])]
+    found = run_search(SEARCHES.load("random")(), task, evaluator, SearchRequest(Budget(200), 0, known=past))
+    costs = [
+        measurement.cost
+        for measurement in evaluator.evaluate([task.job(replay(task, schedule)) for schedule in past])
+    ]
     assert [known.schedule for known in found.begun] == [past[costs.index(min(costs))]]
     assert found.cost < min(costs)
 

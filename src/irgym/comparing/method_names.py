@@ -9,7 +9,7 @@ from irgym.comparing.rows import BASE, POLICY, RAW
 from irgym.core.environment import Environment
 from irgym.policies.policy import Policy
 from irgym.search import SEARCHES
-from irgym.search.session import needs_policy
+from irgym.search.strategy import needs_policy
 
 
 def policy_of(method: Method) -> str:

@@ -20,7 +20,9 @@ from irgym.judging.reference import default_schedules
 from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
-from irgym.search.session import Strategy, run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
+from irgym.search.strategy import Strategy
 
 PEER_TIMEOUT_S = 900.0
 """Time limit of a baseline for a program; TVM tunes in it."""
@@ -128,15 +130,9 @@ class Searched:
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
         bench, home = conditions.bench, conditions.environment
-        result = run_search(
-            self.strategy,
-            task,
-            bench.evaluator,
-            conditions.budget,
-            conditions.seed,
-            self.policy,
-            known=[] if self.policy is None else default_schedules(home, task),
-        )
+        known = [] if self.policy is None else default_schedules(home, task)
+        request = SearchRequest(conditions.budget, conditions.seed, self.policy, known=known)
+        result = run_search(self.strategy, task, bench.evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
         finding = conditions.judge(task).best_of(result)

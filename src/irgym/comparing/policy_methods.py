@@ -12,7 +12,6 @@ from irgym.core.task import Task
 from irgym.judging.finding import Finding
 from irgym.policies.policy import Policy
 from irgym.search.rollouts import candidates, most_probable, outcome
-from irgym.search.session import Node
 
 
 @dataclass(frozen=True)
@@ -26,8 +25,8 @@ class Episode:
         seconds: Time of inference and of one compilation.
     """
 
-    path: Sequence[Node]
-    final: Node
+    path: Sequence[Candidate]
+    final: Candidate
     runs: bool
     seconds: float
 
@@ -55,8 +54,7 @@ class RawPolicy:
 
     def judged(self, conditions: Conditions, task: Task[Any], episode: Episode) -> tuple[Finding, Outcome]:
         """Check and measure the final state of an episode."""
-        final = Candidate(episode.final.state, episode.final.schedule)
-        finding = conditions.judge(task).confirm(final)
+        finding = conditions.judge(task).confirm(episode.final)
         return finding, outcome_of(self.name, task, finding, episode.seconds, evaluations=0)
 
 
@@ -80,15 +78,15 @@ class RolledOut:
         seconds = episode.seconds + time.perf_counter() - started
         least = min(costs)
         best = nodes[costs.index(least)] if least < math.inf else episode.path[0]
-        finding = conditions.judge(task).best_of_episode(final, Candidate(best.state, best.schedule))
+        finding = conditions.judge(task).best_of_episode(final, best)
         best_seen = min(finding.cost, least)
         made = outcome_of(self.name, task, finding, seconds, len(nodes), best_seen=best_seen)
         return replace(made, raw=raw)
 
 
-def _seen(conditions: Conditions, task: Task[Any], episode: Episode) -> tuple[list[Node], list[float]]:
+def _seen(conditions: Conditions, task: Task[Any], episode: Episode) -> tuple[list[Candidate], list[float]]:
     """Return the distinct programs on the way that are worth evaluating, and their costs."""
-    nodes: dict[str, Node] = {}
+    nodes: dict[str, Candidate] = {}
     for node in candidates(task, episode.path):
         nodes.setdefault(task.job(node.state).schedule, node)
     measured = conditions.bench.evaluator.evaluate([task.job(node.state) for node in nodes.values()])

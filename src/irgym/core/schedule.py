@@ -69,8 +69,8 @@ def replay(task: Task[S], schedule: Schedule) -> S:
 class Candidate:
     """A scheduled program: a state of a task, and a schedule that leads to it.
 
-    Candidates are equal if their schedules are. It goes from a search to the result, so that nothing has to
-    replay the schedule.
+    The nodes of a search are candidates, and so are its results: no schedule has to be replayed. Candidates
+    of one task are equal if their schedules are; to compare states, use `Task.identity`.
     """
 
     state: Any = field(repr=False, compare=False)

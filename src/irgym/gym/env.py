@@ -54,10 +54,10 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
         backend: Name of a back end; by default the preferred one.
-        peak_gflops: Machine peak for rewards that need an ideal cost; measured by default, but not with
-            an evaluator of your own.
-        objective: What is minimised; by default the environment's first objective.
-        target: What code is made for, or its name, such as `x86-64-v3`; by default this machine.
+        peak_gflops: Machine peak for rewards that need an ideal cost. Measured by default, unless an
+            `evaluator` is given.
+        objective: Cost to minimise; by default the environment's first objective.
+        target: Target that code is generated for, or its name, such as `x86-64-v3`; by default this machine.
         render_mode: `ansi` renders the program as text.
 
     Raises:
@@ -122,7 +122,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
         )
         self._begin(self._task)
-        # Last, so that a bad argument leaves no child process behind.
+        # Created last, so that a bad argument leaves no child process behind.
         self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
 
@@ -147,7 +147,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         return tuple(view_named(views, name) for name in names)
 
     def _task_of(self, uri: str) -> Task[Any]:
-        """Return the task of a program; one for all its episodes, as it may keep what it computed."""
+        """Return the task of a program. All its episodes share the task, which may cache results."""
         task = self._tasks.get(uri)
         if task is None:
             task = self.environment.task(uri, self.backend, self.target, self.objective)
@@ -160,7 +160,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         return self.horizon_override or self._task.horizon
 
     def end_within(self, steps: int) -> None:
-        """Cut off episodes after so many steps, where they do not end earlier anyhow.
+        """Cut off episodes after at most `steps` steps.
 
         A `TimeLimit` around this environment does the same, but without the reward that an episode's end has.
         """
@@ -311,7 +311,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             self._own_bench.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        """Return what makes this environment again in another process, the current episode included.
+        """Return the state that restores this environment, and its current episode, in another process.
 
         Raises:
             IrgymError: It has an evaluator that cannot be pickled.
@@ -337,7 +337,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make the environment, and play the episode as far as it was."""
+        """Restore the environment, and replay the current episode."""
         TaskEnv.__init__(self, **state["arguments"])
         self.horizon_override = state["horizon"]
         self.spec = state["spec"]

@@ -11,14 +11,14 @@ from gymnasium.utils import RecordConstructorArgs
 from irgym.core.catalogue import ENVIRONMENTS
 
 OTHERS = {"irgym/JitCse-v0": "irgym.envs.cse.jitcse.env:JitCseEnv"}
-"""Environments of other shapes, as their users know them, by what they are called in Gymnasium."""
+"""Environments that are not a `TaskEnv`: entry points by Gymnasium id."""
 
 
 class OwnTimeLimit(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Makes an environment cut episodes off itself, where `gymnasium.make` was given `max_episode_steps`.
+    """Passes `max_episode_steps` of `gymnasium.make` on to the environment, which truncates episodes itself.
 
-    `TimeLimit` knows nothing of rewards. An episode that it cuts would go without the reward of its end,
-    which for most of irgym's rewards is all there is.
+    `TimeLimit` knows nothing of rewards: episodes that it truncates would lose their final reward, and most
+    of irgym's rewards have no other.
     """
 
     def __init__(self, env: gymnasium.Env[Any, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What turns Gymnasium's elements into actions, and masks into Gymnasium's form."""
+"""Conversion of actions and masks to and from Gymnasium's spaces."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from irgym.gym.arguments import brief
 
 
 def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
-    """Return what Gymnasium calls the actions: places in `flat`; vectors where they are too many to list.
+    """Return the Gymnasium space of the actions: indices into `flat`, or vectors if too many to list.
 
     Where there are candidates, places after those of `flat` stand for the first `capacity` of them.
 

@@ -10,7 +10,7 @@ from irgym.core.task import Task
 from irgym.judging.patience import checks_bound, first_seconds
 from irgym.judging.units import progress_text
 from irgym.search.budget import Budget
-from irgym.search.session import SearchProgress
+from irgym.search.progress import SearchProgress
 
 MANY = 10
 """Candidates that a search should try at least: if time is too short for them, a note says so."""

@@ -4,7 +4,7 @@ import math
 
 from irgym.core.objective import Objective
 from irgym.judging.statistics import Verdict
-from irgym.search.session import SearchProgress
+from irgym.search.progress import SearchProgress
 
 
 def cost_text(value: float, objective: Objective) -> str:

@@ -2,11 +2,11 @@
 
 A strategy is a frozen dataclass whose fields are its parameters and whose `run` proposes states to a
 `Session`; adding one is a file and a line in `SEARCHES`, or an entry point in the group
-`irgym.searches`. `irgym.search.session.run_search` runs one.
+`irgym.searches`. `irgym.search.run.run_search` runs one.
 """
 
 from irgym.base.registry import Registry
-from irgym.search.session import StrategyFactory
+from irgym.search.strategy import StrategyFactory
 
 SEARCHES: Registry[StrategyFactory] = Registry(
     kind="search",

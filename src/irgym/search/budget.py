@@ -1,4 +1,4 @@
-"""What a search may spend."""
+"""Budgets: limits on the evaluations and the time of searches."""
 
 import math
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from irgym.base.errors import IrgymError
 
 @dataclass(frozen=True)
 class Budget:
-    """What a search may spend; the first limit that is reached ends it.
+    """Limits of a search; the first one reached ends it.
 
     Attributes:
         evaluations: Number of distinct states evaluated, the initial one included.
@@ -30,15 +30,15 @@ class Budget:
 
 
 LEAST_S = 1e-3
-"""Seconds that a search gets at least: it evaluates the program as written, and what it begins with."""
+"""Least time of a search, in seconds: enough for the original program and the first proposal."""
 
 
 class SharedBudget:
-    """A budget for several searches. Each gets an equal share of what those before it have left.
+    """Budget shared by several searches. Each gets an equal share of the remaining budget.
 
     Args:
-        whole: What all of them may spend.
-        searches: How many there are.
+        whole: Budget of all searches together.
+        searches: Number of searches.
     """
 
     def __init__(self, whole: Budget, searches: int) -> None:
@@ -47,7 +47,7 @@ class SharedBudget:
         self._searches = searches
 
     def share(self) -> Budget:
-        """Return what the next search may spend."""
+        """Return the budget of the next search."""
         evaluations, seconds, searches = self._evaluations, self._seconds, max(self._searches, 1)
         return Budget(
             None if evaluations is None else max(evaluations // searches, 1),
@@ -55,7 +55,7 @@ class SharedBudget:
         )
 
     def spend(self, evaluations: int = 0, seconds: float = 0.0) -> None:
-        """Take what a search has spent from what is left; there is one search less to come."""
+        """Subtract the spending of a finished search from the remaining budget."""
         self._searches -= 1
         if self._evaluations is not None:
             self._evaluations -= evaluations

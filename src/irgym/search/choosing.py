@@ -15,8 +15,11 @@ from irgym.policies.policy import Policy
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 from irgym.search.policies import can_lead, policy_for, policy_name
+from irgym.search.progress import OnProgress
+from irgym.search.request import SearchRequest
 from irgym.search.result import SearchResult
-from irgym.search.session import OnProgress, Strategy, needs_policy, run_search
+from irgym.search.run import run_search
+from irgym.search.strategy import Strategy, needs_policy
 
 FEW = 1024
 """Programs of a task that are searched exhaustively unless told otherwise, if costs are exact."""
@@ -52,9 +55,10 @@ class ChosenSearch:
         known: Sequence[Schedule],
         observer: OnProgress,
     ) -> SearchResult:
-        """Run the search; see `irgym.search.session.run_search`. It learns from costs of the past."""
+        """Run the search; see `irgym.search.run.run_search`. It learns from costs of the past."""
         history = ask(evaluator, CostHistory)
-        return run_search(self.strategy, task, evaluator, budget, seed, self.policy, history, observer, known)
+        request = SearchRequest(budget, seed, self.policy, history, observer, known)
+        return run_search(self.strategy, task, evaluator, request)
 
 
 def label(search: str, policy: str | None) -> str:

@@ -1,4 +1,4 @@
-"""Random actions, and small random changes of schedules: what the stochastic searches have in common.
+"""Random actions, and small random changes of schedules, shared by the stochastic searches.
 
 A changed schedule may hold actions that no longer apply or do nothing; they are left out (`Session.follow`).
 """
@@ -11,7 +11,8 @@ import numpy as np
 
 from irgym.core import capabilities
 from irgym.core.actions import Action
-from irgym.search.session import Node, Session
+from irgym.core.schedule import Candidate
+from irgym.search.session import Session
 
 T = TypeVar("T")
 
@@ -33,7 +34,7 @@ def random_action(actions: Sequence[Action], rng: np.random.Generator) -> Action
     return pick([action for action in actions if action.kind == kind], rng)
 
 
-def random_walk(session: Session, node: Node, steps: int, rng: np.random.Generator) -> list[Node]:
+def random_walk(session: Session, node: Candidate, steps: int, rng: np.random.Generator) -> list[Candidate]:
     """Return the nodes of a random episode of at most `steps` actions, `node` first.
 
     Actions without effect are left out.
@@ -47,7 +48,7 @@ def random_walk(session: Session, node: Node, steps: int, rng: np.random.Generat
     return path
 
 
-def _random_child(session: Session, node: Node, rng: np.random.Generator) -> Node | None:
+def _random_child(session: Session, node: Candidate, rng: np.random.Generator) -> Candidate | None:
     """Return the node after a random action that has an effect; None where there is none.
 
     Where there are very many actions, None also after `DRAWS` without an effect.
@@ -68,19 +69,19 @@ def _random_child(session: Session, node: Node, rng: np.random.Generator) -> Nod
     return None
 
 
-def random_episode(session: Session, rng: np.random.Generator) -> list[Node]:
+def random_episode(session: Session, rng: np.random.Generator) -> list[Candidate]:
     """Return the nodes of an episode whose length is uniform up to the horizon."""
     return random_walk(session, session.root, int(rng.integers(1, session.task.horizon + 1)), rng)
 
 
-def founder(session: Session, rng: np.random.Generator) -> Node:
+def founder(session: Session, rng: np.random.Generator) -> Candidate:
     """Return the end of a new schedule: mostly a sketch, where the task has some, else a random episode."""
     if rng.random() < SKETCHED and (sketch := capabilities.sketch(session.task, rng)) is not None:
         return session.follow(session.root, sketch)[-1]
     return random_episode(session, rng)[-1]
 
 
-def mutate(session: Session, node: Node, rng: np.random.Generator) -> Node:
+def mutate(session: Session, node: Candidate, rng: np.random.Generator) -> Candidate:
     """Return the end of a changed schedule.
 
     One change, each as likely: insert an action, delete up to three, replace one, change a parameter, cut the
@@ -133,10 +134,10 @@ def _change_parameter(session: Session, actions: Sequence[Action], rng: np.rando
     return changed
 
 
-def splice(session: Session, left: Node, right: Node, rng: np.random.Generator) -> Node:
+def splice(session: Session, left: Candidate, right: Candidate, rng: np.random.Generator) -> Candidate:
     """Return the end of a schedule that begins as `left` does and goes on as `right` does.
 
-    One-point crossover with a cut of its own in each parent, so that lengths can change.
+    One-point crossover in which the parents are cut at different places, so that lengths can change.
     """
     head = left.schedule.actions[: int(rng.integers(len(left.schedule) + 1))]
     tail = right.schedule.actions[int(rng.integers(len(right.schedule) + 1)) :]

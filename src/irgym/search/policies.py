@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Policies(Protocol):
-    """Where a comparison finds policies."""
+    """Source of policies for a comparison."""
 
     def load(self, name: str, task: Task[Any]) -> Policy:
         """Return the policy of a name that suits a task.
@@ -32,7 +32,7 @@ class Policies(Protocol):
         ...
 
     def identify(self, name: str, task: Task[Any]) -> str | None:
-        """Return a digest of what `load` returns; None where nobody can tell it from another."""
+        """Return a digest of the policy that `load` returns; None if it has none."""
         ...
 
 
@@ -41,7 +41,7 @@ class PolicyFiles:
     """The policies that ship with an environment, and those in files.
 
     Attributes:
-        environment: What the policies act in.
+        environment: Environment of the policies.
     """
 
     environment: Environment
@@ -69,7 +69,7 @@ def policy_path(name: str | Path, environment: Environment | None, target: str |
     Args:
         name: Its name.
         environment: Where policies that ship are looked for.
-        target: What is to be scheduled for; `DEFAULT` may mean another policy there.
+        target: Name of the target; `DEFAULT` may mean a different policy there.
 
     Raises:
         IrgymError: There is no such policy.
@@ -79,7 +79,7 @@ def policy_path(name: str | Path, environment: Environment | None, target: str |
         return shipped[default_on(target)]
     if name in shipped:
         return shipped[str(name)]
-    path = next((one for one in (RunFolder(Path(name)).policy, Path(name)) if is_file(one)), None)
+    path = next((file for file in (RunFolder(Path(name)).policy, Path(name)) if is_file(file)), None)
     if path is None:
         ask = ", or say of which environment it is" if environment is None else ""
         raise IrgymError(
@@ -103,7 +103,7 @@ def _target(task: Task[Any]) -> str | None:
 def read_policy(
     name: str | Path, environment: Environment | None, target: str | None = None
 ) -> "TorchPolicy":
-    """Return the policy of a name, of whatever actions; on a target as `policy_path` says.
+    """Return the policy of a name, without checking its actions; `target` is as in `policy_path`.
 
     Raises:
         IrgymError: There is no such policy.
@@ -171,7 +171,7 @@ def policy_for(environment: Environment, policy: str | Path | Policy, task: Task
 
 
 def policy_name(policy: str | Path | Policy) -> str:
-    """Return what a policy is called in results."""
+    """Return the name of a policy in results."""
     return str(policy) if isinstance(policy, str | Path) else type(policy).__name__
 
 

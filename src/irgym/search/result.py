@@ -1,4 +1,4 @@
-"""What a search found, and when."""
+"""Results of searches: the best schedules, and the best cost over time."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -27,15 +27,15 @@ class SearchResult:
     Attributes:
         finalists: The cheapest distinct programs, ascending; empty if every evaluation failed. The first has
             no needless actions, the others may have some. Measure them again: the least of many noisy costs
-            flatters its owner.
+            is biased low.
         cost: Cost of the first; infinite if every evaluation failed.
         first_cost: Cost of the initial state.
         evaluations: Number of distinct states evaluated.
         seconds: Wall-clock time spent.
         trace: The best cost over time, falling; it begins with the initial state's, unless that failed.
-        complete: Whether every program that the actions make was evaluated, so that none is better.
-        begun: Candidates that the search began with, those that run: the best of the past, the end of the
-            policy's own episode, and the best of both, however many cheaper ones were found since.
+        complete: Whether every reachable program was evaluated, so that the best is optimal.
+        begun: Starting candidates of the search that run: the best known schedule, the end of the policy's
+            episode, and the best of both, even if many cheaper ones were found later.
     """
 
     finalists: tuple[Candidate, ...]

@@ -10,10 +10,10 @@ from irgym.base.errors import IrgymError
 from irgym.core import capabilities
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.lockstep import Turn, play
-from irgym.core.schedule import Schedule, states_along
+from irgym.core.schedule import Candidate, Schedule, states_along
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
-from irgym.search.session import Node, Session
+from irgym.search.session import Session
 
 
 def policy_of(session: Session) -> Policy:
@@ -27,7 +27,7 @@ def policy_of(session: Session) -> Policy:
     return session.policy
 
 
-def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
+def most_probable(task: Task[Any], policy: Policy) -> list[Candidate]:
     """Return the nodes of a policy's most probable episode.
 
     A program that is made of smaller ones is put together of their episodes: policies learn on programs of
@@ -43,22 +43,22 @@ def most_probable(task: Task[Any], policy: Policy) -> list[Node]:
     ends = {name: most_probable(part, policy)[-1].schedule for name, part in different.items()}
     schedule = divided.joined([ends[id(part)] for part in parts])
     states = states_along(task, schedule)
-    return [Node(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
+    return [Candidate(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
 
 
-def finished(task: Task[Any], path: Sequence[Node]) -> list[Node]:
-    """Return the nodes from the best one of an episode on along what the compiler does afterwards by itself.
+def finished(task: Task[Any], path: Sequence[Candidate]) -> list[Candidate]:
+    """Return the nodes of the compiler's final passes, applied to the best node of an episode.
 
-    There are none where it does nothing, or where states do not know their costs: what is measured is
-    measured after that anyway.
+    There are none if the compiler has no such passes, or if states do not know their costs: measured costs
+    include these passes anyway.
     """
     own = capabilities.ask(task, capabilities.Finishing)
     if own is None or task.job(task.initial()).known is None:
         return []
     node = outcome(task, path)
-    nodes: list[Node] = []
+    nodes: list[Candidate] = []
     for action in own.finishing(node.state).actions:
-        node = Node(task.step(node.state, action), node.schedule.then(action))
+        node = Candidate(task.step(node.state, action), node.schedule.then(action))
         nodes.append(node)
     return nodes
 
@@ -69,14 +69,14 @@ def rollout(
     episodes: int,
     rng: np.random.Generator | None,
     temperature: float = 1.0,
-) -> list[list[Node]]:
+) -> list[list[Candidate]]:
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
     Where states know their costs, as with op counts, episodes go on to the horizon: an action that ends one
     is taken only if nothing else applies, for `outcome` takes the best state of the way at no cost.
 
     Where the most probable of some candidates leads back to a state of the way, as one rule may undo another,
-    the episode would go round for ever: others are drawn then, until one leads elsewhere.
+    the episode would loop for ever: then other actions are drawn until one leads to a new state.
 
     Args:
         task: The program.
@@ -102,7 +102,7 @@ def rollout(
         ]
 
     return [
-        [Node(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
+        [Candidate(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
         for states, actions in play([task] * episodes, choose)
     ]
 
@@ -111,7 +111,7 @@ DRAWS = 8
 """Actions that are drawn at each temperature, where the most probable one leads back."""
 
 TEMPERATURES = (1.0, 2.0, 4.0)
-"""The temperatures at which these are drawn, one after the other."""
+"""Temperatures of the draws, in order."""
 
 
 def _elsewhere(
@@ -127,38 +127,40 @@ def _elsewhere(
         way: Identities of the states so far; the last one's is added.
     """
     way.add(task.identity(state))
-    new = (one for one in chain([probable], drawn) if task.identity(task.step(state, one)) not in way)
+    new = (
+        action for action in chain([probable], drawn) if task.identity(task.step(state, action)) not in way
+    )
     return next(new, probable)
 
 
 def _drawn(policy: Policy, observation: Any, mask: Mask) -> Iterator[Action]:
-    """Yield actions that a policy draws, always the same; it grows bolder."""
+    """Yield actions drawn from a policy at rising temperatures; always the same ones."""
     rng = np.random.default_rng(0)
     for temperature in TEMPERATURES:
         for _ in range(DRAWS):
             yield policy.act([observation], [mask], rng, temperature)[0]
 
 
-def candidates(task: Task[Any], path: Sequence[Node]) -> Sequence[Node]:
+def candidates(task: Task[Any], path: Sequence[Candidate]) -> Sequence[Candidate]:
     """Return the nodes of an episode that are worth evaluating.
 
     A policy tends to pass through its best states, and where an action ends the episode, it could have ended
-    in any of them. Where an episode ends of itself, or is not `gradual`, only its end is what the policy
-    means. Where costs are measured, the end comes first: the time may be up after it.
+    in any of them. Where an episode ends of itself, or is not `gradual`, only the end
+    is meant as a result. Where costs are measured, the end comes first: the time may be up after it.
     """
     if task.job(path[0].state).known:
         return path
     return path[::-1] if task.gradual and task.space.stops.any() else path[-1:]
 
 
-def outcome(task: Task[Any], path: Sequence[Node]) -> Node:
-    """Return what an episode comes to: its last state; the cheapest one where states know their costs."""
+def outcome(task: Task[Any], path: Sequence[Candidate]) -> Candidate:
+    """Return the result of an episode: its last node, or the cheapest one if states know their costs."""
     known = [task.job(node.state).known for node in path]
     costs = [measurement.cost for measurement in known if measurement is not None]
     return path[int(np.argmin(costs))] if len(costs) == len(path) else path[-1]
 
 
 def _onward(space: ActionSpace, mask: Mask) -> Mask:
-    """Return the mask without what ends the episode, unless nothing else applies."""
+    """Return the mask without actions that end the episode, unless no other applies."""
     others = space.onward(mask)
     return others if space.takeable(others) else mask

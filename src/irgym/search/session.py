@@ -1,26 +1,24 @@
-"""A search session: the budget, the costs seen so far, and the best schedule. What every strategy runs on."""
+"""Search sessions: the budget, the costs, and the best schedules of one search."""
 
 import math
 import time
 from bisect import insort
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any, Protocol
+from typing import Any
 from zlib import crc32
 
 import numpy as np
 
 from irgym.core import capabilities
 from irgym.core.actions import LISTED, Action, ActionSpace, Mask
-from irgym.core.cost import CostHistory, Evaluator, Job
-from irgym.core.schedule import Candidate, Schedule
+from irgym.core.cost import Evaluator, Job
+from irgym.core.schedule import Candidate, original_of
 from irgym.core.task import Task
-from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
-from irgym.search.minimise import minimise
+from irgym.search.progress import SearchProgress
+from irgym.search.request import SearchRequest
 from irgym.search.result import SearchResult, TracePoint
 
 TIMED_BATCH = 16
@@ -33,13 +31,13 @@ TRANSITIONS = 8192
 """Number of transitions and masks that a session remembers."""
 
 FINALISTS = 8
-"""Number of programs that a search hands on to be measured anew; one where costs are known exactly."""
+"""Number of programs that a search hands on to be measured again; one if costs are exact."""
 
 BRANCHES = 256
 """Greatest number of actions of a node that a search considers; of structured actions there are too many."""
 
 ANSWER = 2
-"""Evaluations that are made however short the time is: the program as written, and what is tried first."""
+"""Least number of evaluations, however short the time: the original program and the first proposal."""
 
 EXPANSION = 64
 """Number of transitions made between two looks at the clock."""
@@ -49,77 +47,44 @@ class Exhausted(Exception):
     """The budget is spent, or the strategy finds nothing new. Ends `Strategy.run`; never reaches the user."""
 
 
-@dataclass(frozen=True)
-class Node:
-    """A state and the schedule that leads to it."""
-
-    state: Hashable
-    schedule: Schedule
-
-
-@dataclass(frozen=True)
-class SearchProgress:
-    """Where a search stands.
-
-    Attributes:
-        evaluations: Number of distinct states evaluated.
-        best_cost: The least cost so far; infinite until some evaluation succeeds.
-        first_cost: Cost of the program as written; infinite until it is known.
-        seconds_left: What is left of the time; None where only the number of evaluations is limited.
-    """
-
-    evaluations: int
-    best_cost: float
-    first_cost: float
-    seconds_left: float | None
-
-
-OnProgress = Callable[[SearchProgress], None]
-
-
 class Session:
-    """Evaluates the states that a strategy proposes, each program once, until the budget is spent.
+    """Evaluates the nodes that a strategy proposes, each program once, until the budget is spent.
+
+    The nodes of a search are candidates: states with the schedules that lead to them.
 
     Attributes:
         task: The program.
+        evaluator: Source of costs.
         policy: The policy that may guide the search, or None.
-        history: What was measured in the past, which a strategy may learn from; None for nothing.
+        history: Costs measured in the past, from which a strategy may learn; None for none.
         root: The initial state.
         finalists: The cheapest distinct programs so far, ascending: pairs of cost and node.
         first_cost: Cost of the first state evaluated.
         evaluations: Number of distinct states evaluated.
         trace: Improvements so far.
         whole: Whether all actions of all nodes were considered.
-        known: Nodes that were found before, which a search may go on from; their costs come first.
+        known: Nodes found before, from which a search may go on; they are evaluated first.
         begun: Nodes that the search began with; see `SearchResult.begun`.
     """
 
-    def __init__(
-        self,
-        task: Task[Any],
-        evaluator: Evaluator,
-        budget: Budget,
-        policy: Policy | None = None,
-        history: CostHistory | None = None,
-        observer: OnProgress | None = None,
-    ):
-        """Start the clock; the observer is told of each batch of evaluations."""
+    def __init__(self, task: Task[Any], evaluator: Evaluator, request: SearchRequest) -> None:
+        """Start the clock."""
         self.task = task
-        self.policy = policy
-        self.history = history
-        self.root = Node(task.initial(), Schedule())
-        self.finalists: list[tuple[float, Node]] = []
+        self.evaluator = evaluator
+        self.policy = request.policy
+        self.history = request.history
+        self.root = original_of(task)
+        self.finalists: list[tuple[float, Candidate]] = []
         self.first_cost = math.inf
         self.evaluations = 0
         self.trace: list[TracePoint] = []
         self.whole = True
-        self.known: list[Node] = []
-        self.begun: list[Node] = []
-        self._evaluator = evaluator
-        self._budget = budget
+        self.known: list[Candidate] = []
+        self.begun: list[Candidate] = []
+        self._budget = request.budget
         self._costs: dict[str, float] = {}
         self._stalled = 0
-        self._observer = observer
+        self._observer = request.observer
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
@@ -133,7 +98,7 @@ class Session:
     def batch(self, size: int) -> int:
         """Return how many proposals to collect before asking for their costs: `size` if measured.
 
-        Costs that the states know gain nothing by waiting, and what waits is lost when the time is up.
+        Known costs gain nothing from batches, and proposals that wait are lost when the time is up.
         """
         return 1 if self.task.job(self.root.state).known else size
 
@@ -160,14 +125,14 @@ class Session:
             return True
         return seconds is not None and self.seconds >= seconds and self.evaluations >= ANSWER
 
-    def costs(self, nodes: Sequence[Node]) -> list[float]:
+    def costs(self, nodes: Sequence[Candidate]) -> list[float]:
         """Return the cost of each node, infinite for failures; programs seen before cost nothing.
 
         Raises:
             Exhausted: The budget is spent. What was evaluated until then is recorded.
         """
         jobs = [self.task.job(node.state) for node in nodes]
-        fresh: dict[str, tuple[Node, Job]] = {}
+        fresh: dict[str, tuple[Candidate, Job]] = {}
         for node, job in zip(nodes, jobs, strict=True):
             if job.schedule not in self._costs:
                 fresh.setdefault(job.schedule, (node, job))
@@ -176,7 +141,7 @@ class Session:
         while waiting:
             batch = waiting[: self._batch_size()]
             waiting = waiting[len(batch) :]
-            measurements = self._evaluator.evaluate([job for _, job in batch])
+            measurements = self.evaluator.evaluate([job for _, job in batch])
             for (node, job), measurement in zip(batch, measurements, strict=True):
                 self._record(node, job, measurement.cost)
             self._tell()
@@ -186,10 +151,8 @@ class Session:
             raise Exhausted
         return [self._costs[job.schedule] for job in jobs]
 
-    def search_part(
-        self, strategy: "Strategy", part: Task[Any], share: float, rng: np.random.Generator
-    ) -> SearchResult:
-        """Search a part of the program, on a share of the budget; its evaluations count as this session's.
+    def part_request(self, share: float, seed: int) -> SearchRequest:
+        """Return the request of a search of a part, on a share of the budget; `count_part` counts the result.
 
         Raises:
             Exhausted: The budget is spent.
@@ -201,25 +164,25 @@ class Session:
             seconds = min(share * seconds, seconds - self.seconds)
         if (evaluations is not None and evaluations < 1) or (seconds is not None and seconds <= 0):
             raise Exhausted
-        budget = Budget(evaluations, seconds)
-        seed = int(rng.integers(2**31))
 
-        def told(progress: SearchProgress) -> None:
+        def observe(progress: SearchProgress) -> None:
             self._tell(progress.evaluations)
 
-        found = run_search(strategy, part, self._evaluator, budget, seed, self.policy, self.history, told)
-        self.evaluations += found.evaluations
-        return found
+        return SearchRequest(Budget(evaluations, seconds), seed, self.policy, self.history, observe)
 
-    def identity(self, node: Node) -> Hashable:
-        """Return what tells a node's state apart from others."""
+    def count_part(self, result: SearchResult) -> None:
+        """Count the evaluations of a search of a part."""
+        self.evaluations += result.evaluations
+
+    def identity(self, node: Candidate) -> Hashable:
+        """Return the identity of a node's state; equal states have equal ones."""
         return self.task.identity(node.state)
 
-    def knows(self, node: Node) -> bool:
+    def knows(self, node: Candidate) -> bool:
         """Say whether the cost of a node's program is known already."""
         return self.task.key(node.state) in self._costs
 
-    def ran(self, node: Node) -> bool:
+    def ran(self, node: Candidate) -> bool:
         """Say whether a node's program was evaluated, and ran."""
         return math.isfinite(self._costs.get(self.task.key(node.state), math.inf))
 
@@ -245,7 +208,7 @@ class Session:
             size = min(size, TIMED_BATCH, int((self._budget.seconds - self.seconds) / pace))
         return max(1, size)
 
-    def _record(self, node: Node, job: Job, cost: float) -> None:
+    def _record(self, node: Candidate, job: Job, cost: float) -> None:
         self._costs[job.schedule] = cost
         self.evaluations += 1
         if self.evaluations == 1:
@@ -257,7 +220,7 @@ class Session:
             # Exact costs have no noise that could flatter the first.
             del self.finalists[1 if self.task.objective.exact else FINALISTS :]
 
-    def actions(self, node: Node) -> list[Action]:
+    def actions(self, node: Candidate) -> list[Action]:
         """Return the actions that lead on from a node; none at the horizon.
 
         Those that end the episode are left out: they leave the program as it is. Of very many, a random
@@ -272,35 +235,38 @@ class Session:
         self.whole = False
         return _some(space, mask, node.schedule.text(space))
 
-    def countable(self, node: Node) -> bool:
+    def countable(self, node: Candidate) -> bool:
         """Say whether the actions that lead on from a node are at most `BRANCHES`."""
         space = self.task.space
         few = space.size <= BRANCHES and not space.has_candidates
         return few or self._ended(node) or space.count(self._onward(node)) <= BRANCHES
 
-    def draw(self, node: Node, rng: np.random.Generator) -> Action:
+    def draw(self, node: Candidate, rng: np.random.Generator) -> Action:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
         return self.task.space.sample(self._onward(node), rng)
 
-    def others(self, node: Node, action: Action) -> list[list[int | str]]:
+    def others(self, node: Candidate, action: Action) -> list[list[int | str]]:
         """Return the other choices that apply for each slot of a legal action, and for its candidate."""
         space, mask = self.task.space, self._mask(node.state)
         allowed = [*space.choices(mask, action.kind), space.names(mask, action.kind)]
         taken = [*action.params, action.candidate]
-        return [[one for one in slot if one != own] for slot, own in zip(allowed, taken, strict=True)]
+        return [
+            [choice for choice in slot if choice != current]
+            for slot, current in zip(allowed, taken, strict=True)
+        ]
 
-    def _ended(self, node: Node) -> bool:
+    def _ended(self, node: Candidate) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
 
-    def _onward(self, node: Node) -> Mask:
+    def _onward(self, node: Candidate) -> Mask:
         """Return the mask of a node without the kinds that end the episode."""
         return self.task.space.onward(self._mask(node.state))
 
-    def children(self, node: Node, *, macros: bool = True) -> list[Node]:
+    def children(self, node: Candidate, *, macros: bool = True) -> list[Candidate]:
         """Return the nodes one action further: see `expand`."""
         return self.expand([node], macros=macros)
 
-    def expand(self, nodes: Iterable[Node], *, macros: bool = True) -> list[Node]:
+    def expand(self, nodes: Iterable[Candidate], *, macros: bool = True) -> list[Candidate]:
         """Return the nodes one action further than any of some nodes, in order.
 
         Args:
@@ -316,7 +282,7 @@ class Session:
             for action in self.actions(node)
             if macros or not capabilities.is_macro(self.task, action)
         ]
-        children: list[Node] = []
+        children: list[Candidate] = []
         for begin in range(0, len(moves), EXPANSION):
             # Where transitions are slow, a wide expansion alone can take longer than the budget.
             if begin and self.progress >= 1.0:
@@ -324,12 +290,12 @@ class Session:
             part = moves[begin : begin + EXPANSION]
             states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
             children += [
-                Node(state, node.schedule.then(action))
+                Candidate(state, node.schedule.then(action))
                 for (node, action), state in zip(part, states, strict=True)
             ]
         return children
 
-    def step(self, node: Node, action: Action) -> Node:
+    def step(self, node: Candidate, action: Action) -> Candidate:
         """Return the node after a legal action.
 
         Raises:
@@ -338,14 +304,16 @@ class Session:
         # Where transitions are slow, those between two evaluations can take longer than the budget.
         if self._spent:
             raise Exhausted
-        return Node(self._next(node.state, action), node.schedule.then(action))
+        return Candidate(self._next(node.state, action), node.schedule.then(action))
 
-    def follow(self, node: Node, actions: Iterable[Action], horizon: float | None = None) -> list[Node]:
+    def follow(
+        self, node: Candidate, actions: Iterable[Action], horizon: float | None = None
+    ) -> list[Candidate]:
         """Return the nodes from `node` on along `actions`, without those that do not apply or do nothing.
 
         Args:
             node: Where to begin.
-            actions: What to do.
+            actions: Actions to apply.
             horizon: Greatest number of actions from the root on; by default the task's.
         """
         horizon = self.task.horizon if horizon is None else horizon
@@ -375,96 +343,12 @@ def _some(space: ActionSpace, mask: Mask, seed: str) -> list[Action]:
     return sorted(chosen)
 
 
-def unseen(session: Session, nodes: Iterable[Node], seen: set[Hashable]) -> list[Node]:
+def unseen(session: Session, nodes: Iterable[Candidate], seen: set[Hashable]) -> list[Candidate]:
     """Return the nodes whose states are new, and add these to `seen`."""
-    new: list[Node] = []
+    new: list[Candidate] = []
     for node in nodes:
         identity = session.identity(node)
         if identity not in seen:
             seen.add(identity)
             new.append(node)
     return new
-
-
-class Strategy(Protocol):
-    """A way of searching: proposes nodes to a session until it has nothing more to propose."""
-
-    def run(self, session: Session, rng: np.random.Generator) -> None:
-        """Search; `Session.costs` ends the search by `Exhausted` when the budget is spent."""
-        ...
-
-
-def needs_policy(strategy: Strategy) -> bool:
-    """Say whether a policy leads the strategy: whether it declares `needs_policy` as true."""
-    return bool(getattr(strategy, "needs_policy", False))
-
-
-def is_complete(strategy: Strategy) -> bool:
-    """Say whether a strategy that ends by itself has seen every program: whether it declares `complete`."""
-    return bool(getattr(strategy, "complete", False))
-
-
-class StrategyFactory(Protocol):
-    """Makes a strategy with its default parameters."""
-
-    def __call__(self) -> Strategy:
-        """Return the strategy."""
-        ...
-
-
-def run_search(
-    strategy: Strategy,
-    task: Task[Any],
-    evaluator: Evaluator,
-    budget: Budget,
-    seed: int,
-    policy: Policy | None = None,
-    history: CostHistory | None = None,
-    observer: OnProgress | None = None,
-    known: Sequence[Schedule] = (),
-) -> SearchResult:
-    """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
-
-    With a budget of evaluations alone, equal seeds and equal costs give equal results, those in the history
-    included. The observer is told where the search stands after each batch of evaluations.
-
-    Args:
-        strategy: Proposes schedules.
-        task: The program.
-        evaluator: Answers what they cost.
-        budget: What may be spent.
-        seed: Of all random choices.
-        policy: Leads the strategy.
-        history: Costs of the past.
-        observer: Told of each batch.
-        known: Schedules found before, or the compiler's own, which may be longer than an episode; of what
-            does not apply any more, the rest is taken.
-    """
-    session = Session(task, evaluator, budget, policy, history, observer)
-    ended = False
-    with suppress(Exhausted):
-        session.costs([session.root])
-        session.known = [session.follow(session.root, one.actions, math.inf)[-1] for one in known]
-        costs = session.costs(session.known)
-        session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
-        strategy.run(session, np.random.default_rng(seed))
-        ended = True
-    # The others are made shorter once one of them is chosen: where transitions are slow, this takes its time.
-    finalists = tuple(
-        minimise(task, Candidate(node.state, node.schedule))
-        if place == 0
-        else Candidate(node.state, node.schedule)
-        for place, (_, node) in enumerate(session.finalists)
-    )
-    return SearchResult(
-        finalists=finalists,
-        cost=session.best_cost,
-        first_cost=session.first_cost,
-        evaluations=session.evaluations,
-        seconds=session.seconds,
-        trace=tuple(session.trace),
-        complete=ended and session.whole and task.objective.exact and is_complete(strategy),
-        begun=tuple(
-            dict.fromkeys(Candidate(node.state, node.schedule) for node in session.begun if session.ran(node))
-        ),
-    )

@@ -8,7 +8,7 @@ import pytest
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action
 from irgym.core.cost import Outcome
-from irgym.core.schedule import Candidate, Schedule, replay
+from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
 from irgym.envs.linalg.compiling.compiler import mlir, parse, run_passes
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
@@ -18,6 +18,7 @@ from irgym.envs.linalg.scheduling.transformations import PARTS
 from irgym.measure.timing import Timing
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
+from irgym.search.request import SearchRequest
 from irgym.search.session import Session
 
 PROGRAMS = (
@@ -232,11 +233,11 @@ def test_searches_allow_what_a_replay_allows():
     # States that differ only in barred actions have different masks: a search must not confuse them.
     task = LINALG.task("linalg://matmul/16x32x8")
     with LINALG.bench() as bench:
-        session = Session(task, bench.evaluator, Budget(evaluations=1))
+        session = Session(task, bench.evaluator, SearchRequest(Budget(evaluations=1)))
         wanted = Schedule.parse("interchange_0 interchange_1 interchange_2 interchange_0", task.space)
         [*_, last] = session.follow(session.root, wanted.actions)
     replay(task, last.schedule)
-    short = minimise(task, Candidate(last.state, last.schedule))
+    short = minimise(task, last)
     assert task.key(replay(task, short.schedule)) == task.key(short.state) == task.key(last.state)
 
 

@@ -25,9 +25,11 @@ from irgym.core.task import Task
 from irgym.cost_model.recorded import records_by_program
 from irgym.networks.policy import TorchPolicy
 from irgym.search.budget import Budget
+from irgym.search.request import SearchRequest
 from irgym.search.rollouts import outcome, rollout
-from irgym.search.session import Strategy, run_search
+from irgym.search.run import run_search
 from irgym.search.strategies.guided import Guided
+from irgym.search.strategy import Strategy
 
 Report = Callable[[str], None]
 
@@ -93,7 +95,7 @@ def search_programs(
     for place, task in enumerate(tasks):
         if progress is not None:
             progress(f"searching {task.uri} ({place + 1} of {len(tasks)})")
-        result = run_search(strategy, task, evaluator, budget, seed + place, policy)
+        result = run_search(strategy, task, evaluator, SearchRequest(budget, seed + place, policy))
         if result.finalists:
             searched.append(_costs(task, result.finalists, evaluator))
     return searched

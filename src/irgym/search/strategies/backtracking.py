@@ -7,7 +7,8 @@ from itertools import count
 
 import numpy as np
 
-from irgym.search.session import Node, Session, unseen
+from irgym.core.schedule import Candidate
+from irgym.search.session import Session, unseen
 
 
 @dataclass(frozen=True)
@@ -29,7 +30,7 @@ class Backtracking:
         seen: set[Hashable] = {session.identity(session.root)}
         order = count()  # of equally cheap states, the first found comes first
         [cost] = session.costs([session.root])
-        waiting: list[tuple[float, int, Node]] = [(cost, next(order), session.root)]
+        waiting: list[tuple[float, int, Candidate]] = [(cost, next(order), session.root)]
         while waiting:
             _, _, node = heappop(waiting)
             children = unseen(session, session.children(node, macros=False), seen)

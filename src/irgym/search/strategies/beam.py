@@ -6,10 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from irgym.search.session import Node, Session, unseen
+from irgym.core.schedule import Candidate
+from irgym.search.session import Session, unseen
 
 
-def _cheapest(session: Session, nodes: list[Node], count: int, rng: np.random.Generator) -> list[Node]:
+def _cheapest(
+    session: Session, nodes: list[Candidate], count: int, rng: np.random.Generator
+) -> list[Candidate]:
     """Return the cheapest nodes, ascending; of those with equal costs at first no more than half of `count`.
 
     Equal op counts mostly come from the same actions in another order: they would fill the beam with one

@@ -6,10 +6,11 @@ from functools import partial
 
 import numpy as np
 
+from irgym.core.schedule import Candidate
 from irgym.search.mutation import founder, mutate, splice
-from irgym.search.session import Node, Session
+from irgym.search.session import Session
 
-Breed = Callable[[Callable[[], Node], int], list[Node]]
+Breed = Callable[[Callable[[], Candidate], int], list[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -52,7 +53,7 @@ class Evolutionary:
             children = breed(partial(self._child, session, survivors, rng), self.offspring)
             survivors = select(session, [*survivors, *children], self.population)
 
-    def _child(self, session: Session, ranked: list[Node], rng: np.random.Generator) -> Node:
+    def _child(self, session: Session, ranked: list[Candidate], rng: np.random.Generator) -> Candidate:
         if rng.random() < self.fresh:
             return founder(session, rng)
         parent = self._parent(ranked, rng)
@@ -60,12 +61,12 @@ class Evolutionary:
             return splice(session, parent, self._parent(ranked, rng), rng)
         return mutate(session, parent, rng)
 
-    def _parent(self, ranked: list[Node], rng: np.random.Generator) -> Node:
+    def _parent(self, ranked: list[Candidate], rng: np.random.Generator) -> Candidate:
         """Return the winner of a tournament: the first in the ranking."""
         return ranked[int(rng.integers(len(ranked), size=self.tournament).min())]
 
 
-def select(session: Session, nodes: list[Node], count: int) -> list[Node]:
+def select(session: Session, nodes: list[Candidate], count: int) -> list[Candidate]:
     """Return the cheapest nodes, ascending, one for each cost; of equal ones the shortest schedule."""
     costs = session.costs(nodes)
     order = sorted(range(len(nodes)), key=lambda place: (costs[place], len(nodes[place].schedule)))

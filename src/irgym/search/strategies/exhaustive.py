@@ -1,4 +1,4 @@
-"""Exhaustive search: every program that there is."""
+"""Exhaustive search: evaluate every reachable program."""
 
 from collections.abc import Hashable
 from dataclasses import dataclass
@@ -6,7 +6,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from irgym.search.session import Node, Session, unseen
+from irgym.core.schedule import Candidate
+from irgym.search.session import Session, unseen
 
 PORTION = 16
 """Nodes that are expanded before their children are evaluated."""
@@ -28,7 +29,7 @@ class Exhaustive:
         seen: set[Hashable] = {session.identity(session.root)}
         level = [session.root]
         while level:
-            following: list[Node] = []
+            following: list[Candidate] = []
             for begin in range(0, len(level), PORTION):
                 children = unseen(session, session.expand(level[begin : begin + PORTION]), seen)
                 if children:

@@ -5,7 +5,8 @@ from operator import itemgetter
 
 import numpy as np
 
-from irgym.search.session import Node, Session, unseen
+from irgym.core.schedule import Candidate
+from irgym.search.session import Session, unseen
 
 
 @dataclass(frozen=True)
@@ -29,16 +30,16 @@ class Greedy:
                 return
             cost, node = cheapest
 
-    def _reach(self, session: Session, node: Node) -> list[tuple[float, Node]]:
+    def _reach(self, session: Session, node: Candidate) -> list[tuple[float, Candidate]]:
         """Return the distinct states that at most `lookahead` actions lead to, with costs, nearest first.
 
         Costs are asked for parent by parent, so that little is lost when the time is up.
         """
         seen = {session.identity(node)}
-        reach: list[tuple[float, Node]] = []
+        reach: list[tuple[float, Candidate]] = []
         frontier = [node]
         for _ in range(self.lookahead):
-            parents, frontier = frontier, list[Node]()
+            parents, frontier = frontier, list[Candidate]()
             for parent in parents:
                 children = unseen(session, session.children(parent), seen)
                 reach += zip(session.costs(children), children, strict=True)

@@ -7,6 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from irgym.core import capabilities
+from irgym.core.schedule import Candidate
 from irgym.search.mutation import mutate, pick
 from irgym.search.parts import by_parts
 from irgym.search.rollouts import (
@@ -17,7 +18,7 @@ from irgym.search.rollouts import (
     policy_of,
     rollout,
 )
-from irgym.search.session import Node, Session
+from irgym.search.session import Session
 from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.rollout import Rollout
 
@@ -77,11 +78,11 @@ class Guided:
             if temperature > self.hottest:
                 temperature = 1.0
 
-    def _sketched(self, session: Session, rng: np.random.Generator) -> list[Node]:
+    def _sketched(self, session: Session, rng: np.random.Generator) -> list[Candidate]:
         drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]
-        return [session.follow(session.root, one)[-1] for one in drawn if one is not None]
+        return [session.follow(session.root, sketch)[-1] for sketch in drawn if sketch is not None]
 
 
-def _whole(session: Session, path: list[Node]) -> list[Node]:
+def _whole(session: Session, path: list[Candidate]) -> list[Candidate]:
     """Return an episode with what the compiler does after it, while there is time for that."""
     return path if session.progress >= 1.0 else [*path, *finished(session.task, path)]

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irgym.core.actions import Action
+from irgym.core.schedule import Candidate
 from irgym.search.mutation import random_action, random_walk
-from irgym.search.session import Node, Session
+from irgym.search.session import Session
 
 LEAST_COST = 1e-9
 """Costs below this count as this much, so that every throughput is finite."""
@@ -16,7 +17,7 @@ LEAST_COST = 1e-9
 
 @dataclass
 class _Statistics:
-    """What is known of a state, on whichever path it was reached.
+    """Statistics of a state, over all paths that reach it.
 
     Attributes:
         tried: Actions taken so far, and the states they led to.
@@ -75,7 +76,7 @@ class MonteCarloTreeSearch:
 
     def _select(
         self, session: Session, tree: dict[Hashable, _Statistics], rng: np.random.Generator
-    ) -> list[Node]:
+    ) -> list[Candidate]:
         """Descend to a state with an untried action, take it, and count the visit."""
         path = [session.root]
         while actions := session.actions(path[-1]):

@@ -1,4 +1,4 @@
-"""Evolutionary search in which a learned cost model says what is worth measuring."""
+"""Evolutionary search that measures only the schedules which a learned cost model prefers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from irgym.core import capabilities
+from irgym.core.schedule import Candidate
 from irgym.cost_model.choice import EXPLORED, promising
 from irgym.cost_model.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
 from irgym.cost_model.recorded import recorded_samples, tasks_beside
-from irgym.search.session import Node, Session
+from irgym.search.session import Session
 from irgym.search.strategies.evolutionary import Evolutionary
 
 
@@ -22,7 +23,7 @@ class Screened:
     history, if there is one, and from what the search measures.
 
     Attributes:
-        evolution: What makes the schedules.
+        evolution: Source of the schedules.
         proposals: Schedules made for each one that is measured.
         explored: Share of those measured that is random.
     """
@@ -44,7 +45,7 @@ class Screened:
             prior = recorded_samples(session.history, session.task, tasks_beside(session.task))
         model = CostModel(prior)
 
-        def breed(make: Callable[[], Node], count: int) -> list[Node]:
+        def breed(make: Callable[[], Candidate], count: int) -> list[Candidate]:
             made = [make() for _ in range(count * self.proposals if model.ready else count)]
             new = _distinct(session, made)
             if not new:
@@ -62,15 +63,15 @@ class Screened:
         self.evolution.evolve(session, rng, breed)
 
 
-def _distinct(session: Session, nodes: Sequence[Node]) -> list[Node]:
+def _distinct(session: Session, nodes: Sequence[Candidate]) -> list[Candidate]:
     """Return nodes of different programs whose costs are not known yet."""
-    programs: dict[str, Node] = {}
+    programs: dict[str, Candidate] = {}
     for node in nodes:
         programs.setdefault(session.task.key(node.state), node)
     return [node for node in programs.values() if not session.knows(node)]
 
 
-def _cost_features(session: Session, node: Node) -> FloatArray:
+def _cost_features(session: Session, node: Candidate) -> FloatArray:
     cost_features = capabilities.cost_features(session.task, node.state)
     assert cost_features is not None
     return cost_features.astype(np.float32)

@@ -14,7 +14,8 @@ from irgym.envs.graph.environment import GRAPH, GRAPH_TASO
 from irgym.envs.graph.eqsat import costs, running
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
 from irgym.search.strategies.backtracking import Backtracking
 
 URI = GRAPH.dataset("tiny").train[0]
@@ -88,7 +89,7 @@ def test_tasos_search_with_tasos_rules():
             return [job.known for job in jobs]
 
     task = GRAPH_TASO.task(URI).under("nodes")
-    found = run_search(Backtracking(), task, Known(), Budget(evaluations=12), seed=0)
+    found = run_search(Backtracking(), task, Known(), SearchRequest(Budget(evaluations=12), seed=0))
     assert found.cost < found.first_cost
     text = found.schedule.text(task.space)
     assert text and "@*" not in text, "a rule everywhere is no rewrite of TASO's"

@@ -11,7 +11,8 @@ from irgym.cost_model.recorded import recorded_samples, tasks_beside
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.observing.cost_features import COST_FEATURES, alignments
 from irgym.search.budget import Budget
-from irgym.search.session import run_search
+from irgym.search.request import SearchRequest
+from irgym.search.run import run_search
 from irgym.search.strategies.screened import Screened
 
 PROGRAMS = (
@@ -99,7 +100,7 @@ def test_a_search_measures_what_it_reports_and_leaves_records_to_learn_from(tmp_
     monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path))
     task = LINALG.task("linalg://matmul/32x48x64")
     with LINALG.bench() as bench:
-        result = run_search(Screened(), task, bench.evaluator, Budget(72), seed=0)
+        result = run_search(Screened(), task, bench.evaluator, SearchRequest(Budget(72), seed=0))
         assert isinstance(bench.evaluator, CostHistory)
         samples = recorded_samples(bench.evaluator, task, tasks_beside(task))
         recorded = bench.evaluator.recall([task.job(finalist.state) for finalist in result.finalists])

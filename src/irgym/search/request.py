@@ -1,0 +1,32 @@
+"""Settings of one search: its budget, its seed, and what may guide it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from irgym.core.cost import CostHistory
+from irgym.core.schedule import Schedule
+from irgym.policies.policy import Policy
+from irgym.search.budget import Budget
+from irgym.search.progress import OnProgress
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """Settings of one search, whatever its strategy.
+
+    Attributes:
+        budget: Limits of the search.
+        seed: Seed of all random choices.
+        policy: Policy that guides the strategy, or None.
+        history: Costs measured in the past, from which a strategy may learn; None for none.
+        observer: Called after each batch of evaluations.
+        known: Schedules found before, or the compiler's default ones. They may be longer than an episode;
+            actions that no longer apply are skipped.
+    """
+
+    budget: Budget
+    seed: int = 0
+    policy: Policy | None = None
+    history: CostHistory | None = None
+    observer: OnProgress | None = None
+    known: Sequence[Schedule] = ()

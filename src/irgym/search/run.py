@@ -1,0 +1,54 @@
+"""Running a strategy on a task."""
+
+import math
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+
+from irgym.core.cost import Evaluator
+from irgym.core.task import Task
+from irgym.search.minimise import minimise
+from irgym.search.request import SearchRequest
+from irgym.search.result import SearchResult
+from irgym.search.session import Exhausted, Session
+from irgym.search.strategy import Strategy, is_complete
+
+
+def run_search(
+    strategy: Strategy, task: Task[Any], evaluator: Evaluator, request: SearchRequest
+) -> SearchResult:
+    """Evaluate the initial state, then run a strategy until it ends or the budget is spent.
+
+    If the budget limits only evaluations, equal requests and equal costs give equal results.
+
+    Args:
+        strategy: Proposes schedules.
+        task: The program.
+        evaluator: Source of costs.
+        request: Budget, seed, and what may guide the search.
+    """
+    session = Session(task, evaluator, request)
+    ended = False
+    with suppress(Exhausted):
+        session.costs([session.root])
+        session.known = [
+            session.follow(session.root, schedule.actions, math.inf)[-1] for schedule in request.known
+        ]
+        costs = session.costs(session.known)
+        session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
+        strategy.run(session, np.random.default_rng(request.seed))
+        ended = True
+    return SearchResult(
+        # Where transitions are slow, minimising takes time: other finalists wait until one is chosen.
+        finalists=tuple(
+            minimise(task, node) if place == 0 else node for place, (_, node) in enumerate(session.finalists)
+        ),
+        cost=session.best_cost,
+        first_cost=session.first_cost,
+        evaluations=session.evaluations,
+        seconds=session.seconds,
+        trace=tuple(session.trace),
+        complete=ended and session.whole and task.objective.exact and is_complete(strategy),
+        begun=tuple(dict.fromkeys(node for node in session.begun if session.ran(node))),
+    )
