@@ -1,7 +1,7 @@
 """Learners' rollouts: episodes in lockstep as trajectories, and one evaluator call for all their costs.
 
-No action depends on a cost, so all are asked for at the end, when the evaluator can spread and deduplicate
-the most.
+No action depends on a cost, so all costs are requested at the end, where the evaluator can parallelise and
+deduplicate most.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,17 +30,17 @@ T = TypeVar("T")
 
 
 def draw_tasks(tasks: Sequence[T], count: int, rng: np.random.Generator) -> list[T]:
-    """Return `count` tasks, or what stands for them, none again before all were drawn."""
+    """Return `count` random tasks (or their indices); none repeats before all were drawn."""
     rounds = -(-count // len(tasks))
     places = np.concatenate([rng.permutation(len(tasks)) for _ in range(rounds)])[:count]
     return [tasks[place] for place in places.tolist()]
 
 
 def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArray:
-    """Return what costs of a state of each of the tasks can be told from, shape [B, K].
+    """Return the cost features of a state of each task, shape [B, K].
 
     Raises:
-        IrgymError: Nothing is known of a task.
+        IrgymError: A task has no cost features.
     """
     rows: list[NDArray[np.float64]] = []
     for task, state in zip(tasks, states, strict=True):
@@ -75,12 +75,12 @@ def rollout(
 
     Args:
         tasks: At least one; they may repeat.
-        problem: Gives the evaluator and the reward; its own tasks are not used.
+        problem: Evaluator, reward and deadline; its tasks are not used.
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
-        privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
-        following: Gives choices that episodes begin with; an episode's number is its place among `tasks`.
+        privileged: Whether the trajectories hold the critic's additional inputs: the tasks' cost features.
+        following: Initial choices of some episodes, by their place in `tasks`.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -124,9 +124,9 @@ def play(
     privileged: bool = False,
     following: Following | None = None,
 ) -> Episodes:
-    """Play one episode on each of `tasks`, without asking for any cost.
+    """Play one episode on each of `tasks`, without evaluating any cost.
 
-    The arguments are those of `rollout`; the reward says of which states costs and potentials are needed.
+    Arguments as for `rollout`; the reward determines the states whose costs and potentials are needed.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -173,7 +173,7 @@ def play(
 def _jobs(
     tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], every: int
 ) -> tuple[list[Job], list[list[int]]]:
-    """Return requests for the costs that rewards need, and the places among them of each trail's states."""
+    """Return requests for the costs that rewards need, and each trail's places among them."""
     places: dict[tuple[int, Any], int] = {}
     jobs: list[Job] = []
     asked: list[list[int]] = []
