@@ -54,7 +54,7 @@ def random_episodes(learner, places, scripts=None, seed=0):
 
     tasks = [learner.problem.tasks[place] for place in places]
     following = Following(scripts or {}, learner.layout, rng)
-    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, following=following)
+    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, guide=following)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from irgym.networks.encoders import Batch, Encoder, RunningNorm, hidden_layers, 
 from irgym.networks.ragged import Ragged
 from irgym.policies.encoders import candidates_of
 from irgym.policies.layout import ActionLayout
-from irgym.policies.networks import check_rows
+from irgym.policies.scorers import check_rows
 
 CandidateBatch: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """States, shape [B, F]; their candidates, shape [M, G]; and how many of these each state has, shape [B]."""

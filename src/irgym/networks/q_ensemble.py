@@ -12,7 +12,7 @@ from irgym.networks.encoders import Batch, Encoder, EncoderSpec
 from irgym.networks.q_network import QNetwork
 from irgym.policies.encoders import CandidateBatch, CandidateLayers
 from irgym.policies.layout import ActionLayout
-from irgym.policies.networks import ValueHead, members_of
+from irgym.policies.scorers import ValueHead, members_of
 
 
 class QEnsemble(nn.Module):

@@ -13,7 +13,7 @@ from irgym.policies.encoders import PlainEncoder
 from irgym.policies.files import Content, Head, checked, read_arrays, restored
 from irgym.policies.layers import FloatArray, IntArray
 from irgym.policies.layout import ActionLayout
-from irgym.policies.networks import ENCODERS, HEADS, ScoringHead, members_of
+from irgym.policies.scorers import ENCODERS, HEADS, ScoringHead, members_of
 from irgym.policies.scoring import ScoringPolicy
 
 

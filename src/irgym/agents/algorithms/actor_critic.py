@@ -9,6 +9,7 @@ import torch
 
 from irgym.agents.archive.best import Archive
 from irgym.agents.archive.following import Following
+from irgym.agents.construction import check_network, spec_of, start_from
 from irgym.agents.episodes.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.episodes.rollout import draw_tasks, privileged_of, rollout
@@ -19,7 +20,6 @@ from irgym.agents.hyperparameters import (
     TrainingOptions,
     Weight,
 )
-from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
@@ -147,7 +147,7 @@ class ActorCriticLearner(Generic[C]):
             others = draw_tasks(programs, started, self.rng)
             scripts = archive.scripts(others, self.rng)
             places += others[: len(scripts)]
-        following = (
+        guide = (
             Following(dict(enumerate(scripts, start=unscripted)), self.layout, self.rng) if scripts else None
         )
         trajectories, outcomes = rollout(
@@ -157,7 +157,7 @@ class ActorCriticLearner(Generic[C]):
             self.layout,
             choose,
             privileged=self.config.value_features,
-            following=following,
+            guide=guide,
         )
         if archive is not None:
             archive.add(places, trajectories, outcomes.last)

@@ -122,6 +122,12 @@ class PPOConfig(Reuse, ActorCriticConfig):
         return PPO(self, problem)
 
 
+REPORTED = ("entropy", "policy_loss", "value_loss", "kl", "clip_fraction")
+"""Fields of `Statistics` that each gradient step reports."""
+
+KL = REPORTED.index("kl")
+
+
 class Steps(NamedTuple):
     """Batch of environment steps for gradient steps; each field has a row for each step."""
 
@@ -136,7 +142,7 @@ class Steps(NamedTuple):
 
 
 class PPO(ActorCriticLearner[PPOConfig]):
-    """PPO in training. The main path is `iterate`.
+    """PPO in training. `iterate` runs `collect`, `_estimate_advantages` and `_learn`, in this order.
 
     Attributes:
         past: Past episodes to learn from again, if the configuration reuses them.
@@ -174,7 +180,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.descent.set_lr(lr)
         if self.value_descent is not None:
             self.value_descent.set_lr(lr)
-        steps, explained = self._prepare(trajectories)
+        steps, explained = self._estimate_advantages(trajectories)
         statistics = self._learn(steps)
         self.network.adapt(fresh.observations)
         self.iteration += 1
@@ -198,15 +204,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.past = pool if surplus <= 0 else select_episodes(pool, newest, self.encoder)
         return trajectories
 
-    def _log_probs(self, trajectories: Trajectories) -> FloatArray:
-        """Return the log-probabilities of the taken actions under the current policy, shape [M]."""
-        with torch.inference_mode():
-            scores = self.network.actor.forward(trajectories.observations)
-            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-            pair_scores = self.network.actor.pair_scores
-            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
-
-    def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
+    def _estimate_advantages(self, trajectories: Trajectories) -> tuple[Steps, float]:
         """Estimate advantages and returns; return the steps to learn from, and the explained variance."""
         config = self.config
         values = self.values(trajectories)
@@ -244,16 +242,6 @@ class PPO(ActorCriticLearner[PPOConfig]):
         )
         return steps, explained_variance(returns, values)
 
-    def _minibatches(self, steps: Steps) -> list[Steps]:
-        """Return all steps in random order, in slices of about the size of a minibatch."""
-        order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
-        shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
-        size = self.config.minibatch
-        slices = [slice(start, start + size) for start in range(0, len(order), size)]
-        return [
-            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
-        ]
-
     def _learn(self, steps: Steps) -> Statistics:
         """Take the gradient steps of an iteration; return the means of their statistics."""
         config = self.config
@@ -262,25 +250,15 @@ class PPO(ActorCriticLearner[PPOConfig]):
         for _ in range(config.epochs):
             epoch = [self._policy_step(minibatch, weight) for minibatch in self._minibatches(steps)]
             rows += epoch
-            if config.target_kl is not None and float(torch.stack(epoch)[:, 3].mean()) > config.target_kl:
+            if config.target_kl is not None and float(torch.stack(epoch)[:, KL].mean()) > config.target_kl:
                 break
-        entropy, policy_loss, value_loss, kl, clipped = map(float, torch.stack(rows).mean(dim=0))
+        means = dict(zip(REPORTED, torch.stack(rows).mean(dim=0).tolist(), strict=True))
         if self.value_descent is not None:
-            value_loss = self._learn_values(steps, self.value_descent)
-        return Statistics(entropy, policy_loss, value_loss, kl, clipped)
-
-    def _learn_values(self, steps: Steps, descent: Descent) -> float:
-        """Take the gradient steps of the value function alone; return their mean loss."""
-        losses: list[Tensor] = []
-        for _ in range(self.config.value_epochs):
-            for minibatch in self._minibatches(steps):
-                loss = self._value_loss(self._values(minibatch), minibatch)
-                descent.step(loss)
-                losses.append(loss.detach())
-        return float(torch.stack(losses).mean())
+            means["value_loss"] = self._learn_values(steps, self.value_descent)
+        return Statistics(**means)
 
     def _policy_step(self, steps: Steps, entropy_weight: float) -> Tensor:
-        """Take one gradient step; return entropy, policy loss, value loss, divergence, share clipped."""
+        """Take one gradient step on the clipped objective; return the quantities named in `REPORTED`."""
         config = self.config
         joint = self.value_descent is None
         if joint:
@@ -309,6 +287,15 @@ class PPO(ActorCriticLearner[PPOConfig]):
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
 
+    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
+        """Return the squared error of the values, clipped where the configuration says so."""
+        loss = (values - steps.returns).square()
+        limit = self.config.value_clip
+        if limit is not None:
+            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
+            loss = torch.maximum(loss, (near - steps.returns).square())
+        return loss.mean()
+
     def _imitation_loss(self, archive: Archive) -> Tensor:
         """Return the self-imitation loss on a minibatch from the archive.
 
@@ -326,16 +313,36 @@ class PPO(ActorCriticLearner[PPOConfig]):
         evaluated = likelihood.evaluate(scores, legal, choices, self.layout, pair_scores)
         return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
 
+    def _learn_values(self, steps: Steps, descent: Descent) -> float:
+        """Take the gradient steps of the value function alone; return their mean loss."""
+        losses: list[Tensor] = []
+        for _ in range(self.config.value_epochs):
+            for minibatch in self._minibatches(steps):
+                loss = self._value_loss(self._values(minibatch), minibatch)
+                descent.step(loss)
+                losses.append(loss.detach())
+        return float(torch.stack(losses).mean())
+
     def _values(self, steps: Steps) -> Tensor:
         return self.network.values(steps.observations, steps.privileged)
 
-    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
-        loss = (values - steps.returns).square()
-        limit = self.config.value_clip
-        if limit is not None:
-            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
-            loss = torch.maximum(loss, (near - steps.returns).square())
-        return loss.mean()
+    def _minibatches(self, steps: Steps) -> list[Steps]:
+        """Return all steps in random order, in slices of about the size of a minibatch."""
+        order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
+        shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
+        size = self.config.minibatch
+        slices = [slice(start, start + size) for start in range(0, len(order), size)]
+        return [
+            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
+        ]
+
+    def _log_probs(self, trajectories: Trajectories) -> FloatArray:
+        """Return the log-probabilities of the taken actions under the current policy, shape [M]."""
+        with torch.inference_mode():
+            scores = self.network.actor.forward(trajectories.observations)
+            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+            pair_scores = self.network.actor.pair_scores
+            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state of the training, as tensors and plain values."""

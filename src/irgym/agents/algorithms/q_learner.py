@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.agents.construction import check_network, spec_of
 from irgym.agents.episodes.advantages import ReturnScale
 from irgym.agents.episodes.replay import Replay, Transitions
 from irgym.agents.episodes.rollout import Choose
@@ -24,7 +25,6 @@ from irgym.agents.hyperparameters import (
     TrainingOptions,
     Weight,
 )
-from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError

@@ -5,12 +5,11 @@ deduplicate most.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.agents.archive.following import Following
 from irgym.agents.episodes.played import Episodes, Outcomes, settle
 from irgym.agents.episodes.trajectories import FloatArray, Trajectories, join_legal
 from irgym.agents.problem import Problem
@@ -51,6 +50,20 @@ def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArr
     return np.stack(rows).astype(np.float32)
 
 
+class Guide(Protocol):
+    """Makes some choices of episodes in place of the policy, such as `irgym.agents.archive.following`."""
+
+    def draw(self, episodes: Sequence[int], legal: BoolArray, choose: Callable[[BoolArray], Draw]) -> Draw:
+        """Return a draw for some episodes.
+
+        Args:
+            episodes: Their places among the tasks of the rollout.
+            legal: See `ActionLayout.legal`.
+            choose: Draws the policy's choices, given the legal ones.
+        """
+        ...
+
+
 class _Step(NamedTuple):
     """One step of all episodes that were still running."""
 
@@ -69,7 +82,7 @@ def rollout(
     choose: Choose,
     *,
     privileged: bool = False,
-    following: Following | None = None,
+    guide: Guide | None = None,
 ) -> tuple[Trajectories, Outcomes]:
     """Run one episode on each of `tasks`.
 
@@ -80,7 +93,7 @@ def rollout(
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
         privileged: Whether the trajectories hold the critic's additional inputs: the tasks' cost features.
-        following: Initial choices of some episodes, by their place in `tasks`.
+        guide: Makes some choices in place of `choose`, such as the first ones of an episode.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -92,7 +105,7 @@ def rollout(
         return choose(batch, legal)
 
     episodes = play(
-        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, following=following
+        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, guide=guide
     )
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
@@ -122,7 +135,7 @@ def play(
     choose: Choose,
     *,
     privileged: bool = False,
-    following: Following | None = None,
+    guide: Guide | None = None,
 ) -> Episodes:
     """Play one episode on each of `tasks`, without evaluating any cost.
 
@@ -140,10 +153,10 @@ def play(
         batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
         legal = layout.legal(masks)
         seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
-        if following is None:
+        if guide is None:
             draw = choose(batch, legal)
         else:
-            draw = following.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
+            draw = guide.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 

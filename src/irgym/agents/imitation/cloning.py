@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from irgym.agents.construction import check_network, spec_of, start_from
 from irgym.agents.hyperparameters import Count, CountOrNone, NetworkOptions, Positive, RandomOptions
 from irgym.agents.imitation.demonstrations import Demonstration
-from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.base.errors import IrgymError
 from irgym.base.values import Range

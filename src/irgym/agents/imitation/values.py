@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.agents.construction import check_network, spec_of
 from irgym.agents.hyperparameters import Count, NetworkOptions, Positive, RandomOptions, Weight
 from irgym.agents.imitation.outcomes import Outcomes
-from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.base.values import Range
 from irgym.core.candidates import list_length
