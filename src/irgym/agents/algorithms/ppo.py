@@ -252,7 +252,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
             rows += epoch
             if config.target_kl is not None and float(torch.stack(epoch)[:, KL].mean()) > config.target_kl:
                 break
-        means = dict(zip(REPORTED, torch.stack(rows).mean(dim=0).tolist(), strict=True))
+        means = dict(zip(REPORTED, map(float, torch.stack(rows).mean(dim=0)), strict=True))
         if self.value_descent is not None:
             means["value_loss"] = self._learn_values(steps, self.value_descent)
         return Statistics(**means)
