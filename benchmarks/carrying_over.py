@@ -1,8 +1,8 @@
-"""What policies lose on a target, or on sizes of caches, that their training never had.
+"""Loss of policies on targets and cache sizes that are not in their training.
 
-Each policy acts greedily on the same programs for each target, beside the policy that is named after the
-target, which was trained on that alone. In `loops` each also acts as on machines with other caches than this
-one's; what it then does is timed here, beside what it does with the true ones.
+Each policy acts greedily on the same programs for each target, and is compared with the policy that is named
+after the target and was trained on it alone. In `loops` each policy is also told cache sizes other than this
+machine's; the schedules that it then chooses are timed here, beside those chosen with the true sizes.
 
     irgym train loops --recipe scratch --target x86-64-v4 --run runs/v4
     irgym train loops --recipe scratch --target x86-64-v3 --run runs/v3
@@ -31,17 +31,17 @@ from irgym.search.rollouts import outcome, rollout
 
 @dataclass(frozen=True)
 class Options:
-    """What to compare."""
+    """Policies, targets and programs to compare."""
 
     policies: tuple[str, ...] = ("default=default",)
-    """NAME=POLICY: a file, a run folder or a shipped policy. One that is named after a target was trained on
-    that alone."""
+    """NAME=POLICY: a file, a run folder or a shipped policy. A policy named after a target must have been
+    trained on it alone."""
     environment: str = "loops"
     """Environment of the policies."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
     """Targets to act for."""
     caches: tuple[float, ...] = (0.25, 0.5, 2.0, 4.0)
-    """Factors on the sizes of the caches, in `loops`; none leaves that part out."""
+    """Factors on the sizes of the caches, in `loops`; none skips this comparison."""
     limit: int = 54
     """Programs of the test split, evenly spread."""
 
@@ -53,13 +53,13 @@ def final(task: Task[Any], policy: Policy) -> Any:
 
 
 def with_caches(task: LoopsTask, factor: float) -> LoopsTask:
-    """Return the program on a machine whose caches are so many times as large."""
+    """Return the program for a machine whose caches are `factor` times as large."""
     caches = tuple(replace(cache, size=int(cache.size * factor)) for cache in task.target.caches)
     return LoopsTask(task.contraction, task.backend, replace(task.target, caches=caches))
 
 
 def ratios(costs: Sequence[Sequence[float]], ours: int, others: int) -> str:
-    """Return how many times as fast one column of costs is as another, over all programs."""
+    """Return the speedup of column `ours` over `others`: the geometric mean over programs, its interval."""
     interval = geometric_interval([row[others] / row[ours] for row in costs])
     return f"{interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}]"
 
@@ -67,23 +67,23 @@ def ratios(costs: Sequence[Sequence[float]], ours: int, others: int) -> str:
 def on_target(
     bench: Bench, tasks: Sequence[Task[Any]], policies: Mapping[str, Policy], own: str | None
 ) -> None:
-    """Print how policies do on a target, also over its own one."""
+    """Print the speedups of policies on a target, over the original programs and the target's policy."""
     costs = [
         Trials(bench, task).costs([task.initial(), *(final(task, policy) for policy in policies.values())])
         for task in tasks
     ]
     columns = {name: place for place, name in enumerate(policies, start=1)}
     for name, place in columns.items():
-        line = f"  {name:12s} {ratios(costs, place, 0)} times the program as written"
+        line = f"  {name:12s} {ratios(costs, place, 0)} times the original program"
         if own is not None and name != own:
-            line += f", {ratios(costs, place, columns[own])} times {own}'s own"
+            line += f", {ratios(costs, place, columns[own])} times {own}"
         print(line, flush=True)
 
 
 def with_other_caches(
     bench: Bench, tasks: Sequence[LoopsTask], policies: Mapping[str, Policy], factors: Sequence[float]
 ) -> None:
-    """Print how policies do that are told of other caches."""
+    """Print the speedups of policies that are told other cache sizes."""
     for name, policy in policies.items():
         costs = [
             Trials(bench, task).costs(

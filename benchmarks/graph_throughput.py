@@ -14,8 +14,8 @@ import numpy as np
 import torch
 import tyro
 
+from irgym.agents.construction import spec_of
 from irgym.agents.hyperparameters import NetworkOptions
-from irgym.agents.networks import spec_of
 from irgym.core.actions import Action
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.state import EVERYWHERE

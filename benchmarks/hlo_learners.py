@@ -146,7 +146,7 @@ def run_baseline(learner: str, seed: int, options: Options) -> Result:
     """Train a learner of Stable-Baselines3 with the defaults of the library, except for the widths."""
     import torch
 
-    from irgym.agents.algorithms.sb3 import train_sb3
+    from irgym.agents.algorithms.sb3 import Reporting, train_sb3
     from irgym.gym.env import TaskEnv
     from irgym.measure.evaluators import Inline
 
@@ -163,7 +163,7 @@ def run_baseline(learner: str, seed: int, options: Options) -> Result:
         steps=options.steps,
         environments=8,
         seed=seed,
-        progress=lambda steps, mean: curve.append((steps, mean)),
+        reporting=Reporting(lambda steps, mean: curve.append((steps, mean))),
         policy_kwargs={"net_arch": list(HIDDEN)},
         **changes,
     )

@@ -1,13 +1,12 @@
 """Learning without a teacher: the recipe `scratch` of `irgym train`, beside PPO alone, several seeds.
 
-Trains each recipe with each seed in a run folder of its own, where it goes on if it was interrupted; then
-lets all policies act greedily on the same programs of the test split, beside the one that ships and beside a
-random search of these programs with as many evaluations as the longest training. Writes a table and a
-picture: validations against evaluations, a line for each seed. The validation is the mean return on training
-programs, of greedy episodes.
+Trains each recipe with each seed in a separate run folder, resuming an interrupted run. Then all policies act
+greedily on the same programs of the test split, beside the shipped policy and a random search of these
+programs with as many evaluations as the longest training. Writes a table and a picture: validations against
+evaluations, a line for each seed. A validation is the mean return of greedy episodes on training programs.
 
-Each training keeps a cost cache of its own, so that none knows what another has measured; an evaluation is a
-measurement, and what the cache answers is none.
+Each training has a separate cost cache, so that it cannot use the measurements of another. Evaluations are
+measurements; answers from the cache do not count.
 
     python benchmarks/learning_alone.py --targets x86-64-v3
     python benchmarks/learning_alone.py --environment linalg --recipes scratch --targets x86-64-v4
@@ -43,15 +42,15 @@ RECIPES: dict[str, dict[str, Any]] = {
     "risk": {**PLAIN, "imitation": 0, "group": 16, "risk": 0.25},
     "imitation": PLAIN,
 }
-"""What differs from the environment's recipe `scratch`."""
+"""Differences from the environment's recipe `scratch`."""
 
 SHIPPED = "raw:default"
-"""The policy that ships."""
+"""The shipped policy."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to train, and where to write."""
+    """Trainings, and the folders for their results."""
 
     environment: str = "loops"
     """Environment to learn in."""
@@ -60,7 +59,7 @@ class Options:
     seeds: int = 3
     """Seeds of each."""
     iterations: int | None = None
-    """Iterations of `scratch`, by default its own; the others have as many episodes."""
+    """Iterations of `scratch`, by default those of the recipe; the others have as many episodes."""
     targets: tuple[str, ...] = ("x86-64-v4", "x86-64-v3")
     """Targets that are learnt together."""
     programs: int | None = None
@@ -83,13 +82,13 @@ def measured(row: dict[str, Any]) -> int:
 
 
 def irgym(*arguments: str, costs: Path | None = None) -> None:
-    """Run a command, with a folder of its own for caches if one is given; its progress is shown."""
+    """Run an irgym command and show its progress; `costs` is the folder of caches, if not the default."""
     own = {} if costs is None else {"IRGYM_CACHE_DIR": str(costs.absolute())}
     subprocess.run([sys.executable, "-m", "irgym", *arguments], check=True, env=os.environ | own)
 
 
 def train(options: Options, recipe: str, seed: int) -> Path:
-    """Train by a recipe, going on from where its run folder is; return that."""
+    """Train by a recipe, or resume its run; return the run folder."""
     folder = options.runs / f"{options.environment}-{recipe}-{seed}"
     begun = ["--resume"] if RunFolder(folder).metrics.exists() else []
     scratch = recipe_of(environment_named(options.environment), "scratch").hyperparameters
@@ -115,7 +114,7 @@ def evaluations(folder: Path) -> int:
 
 
 def validations(folder: Path) -> list[tuple[int, float]]:
-    """Return evaluations and mean return of greedy episodes, each time that these were validated."""
+    """Return, for each validation, the evaluations so far and the mean return of greedy episodes."""
     return [
         (measured(row), row["validation"])
         for row in RunFolder(folder).read_metrics()
@@ -124,7 +123,7 @@ def validations(folder: Path) -> list[tuple[int, float]]:
 
 
 def costs_of(options: Options, folders: Sequence[Path], target: str) -> dict[str, dict[str, float]]:
-    """Return the costs by method and program: of all policies, of the one that ships, of random search."""
+    """Return the costs of all policies, the shipped policy and random search, by method and program."""
     methods = ",".join([SHIPPED, *(f"raw:{folder}" for folder in folders), "random"])
     out = options.runs / f"{options.environment}-{target}.json"
     programs = len(dataset_named(environment_named(options.environment), None).test)
@@ -141,7 +140,7 @@ def costs_of(options: Options, folders: Sequence[Path], target: str) -> dict[str
 
 
 def speed(costs: dict[str, dict[str, float]], method: str) -> str:
-    """Return how fast the programs of a method are over those of the policy that ships."""
+    """Return the speedup of a method over the shipped policy, with its interval."""
     theirs, ours = costs[SHIPPED], costs[method]
     found = geometric_interval([cost / ours[program] for program, cost in theirs.items() if program in ours])
     failed = f", {len(theirs) - found.n} failed" if found.n < len(theirs) else ""
@@ -153,11 +152,16 @@ def table(options: Options, trained: dict[tuple[str, int], Path]) -> str:
     costs = [costs_of(options, list(trained.values()), target) for target in options.targets]
     columns = (f"speed over the policy that ships, {target}" for target in options.targets)
     rows = [
-        (recipe, str(seed), f"{evaluations(folder):,}", *(speed(one, f"raw:{folder}") for one in costs))
+        (
+            recipe,
+            str(seed),
+            f"{evaluations(folder):,}",
+            *(speed(of_target, f"raw:{folder}") for of_target in costs),
+        )
         for (recipe, seed), folder in trained.items()
     ]
     most = max(map(evaluations, trained.values()))
-    rows.append(("random search", "", f"{most:,}", *(speed(one, "random") for one in costs)))
+    rows.append(("random search", "", f"{most:,}", *(speed(of_target, "random") for of_target in costs)))
     lines = [("recipe", "seed", "evaluations", *columns), ("---",) * (3 + len(costs)), *rows]
     text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
     return f"{text}\n\nWritten by `python benchmarks/learning_alone.py`, {time.strftime('%Y-%m-%d')}.\n"

@@ -1,10 +1,11 @@
-"""What each option of PPO is worth: one is changed at a time, at an equal number of episodes.
+"""Effect of each option of PPO, changed one at a time, at an equal number of episodes.
 
 Two problems whose costs are exact, so that nothing is timed: `hlo`, operation counts on the data set `tiny`,
-and `dials`, the toy of the tests whose actions have parameters that depend on each other. Each training is
-judged by one greedy episode on each of its programs: the geometric mean of first cost over last. An option's
-is divided by the default's of the same seed. The tables have the geometric mean over seeds, its 95 % interval
-and the median of the episodes after which the running mean return has come to 95 % of the default's last one.
+and `dials`, the toy of the tests whose actions have parameters that depend on each other. The score
+of a training is the geometric mean of first cost over last cost, of one greedy episode on each program. The
+score of an option is divided by the default's with the same seed. The tables have the geometric mean over
+seeds, its 95 % interval, and the median number of episodes until the running mean return reaches 95 % of the
+default's final one.
 
     python benchmarks/ppo_options.py --seeds 6 --out docs/measured/ppo_options.md
     python benchmarks/ppo_options.py --problems dials --options reuse=random value_epochs=4
@@ -38,7 +39,7 @@ from irgym.judging.statistics import Verdict, geometric_interval
 from irgym.measure.evaluators import Inline
 
 DEFAULT = PPOConfig(episodes=32, minibatch=128, lr=3e-3, hidden=(64, 64), normalise_observations=True)
-"""What every option is compared with; all that is not named is as in `PPOConfig`."""
+"""The baseline of every option; other values are the defaults of `PPOConfig`."""
 
 CHANGES: dict[str, dict[str, Any]] = {
     "reuse=random": {"reuse": "random"},
@@ -58,11 +59,11 @@ CHANGES: dict[str, dict[str, Any]] = {
     "normalise_rewards=false": {"normalise_rewards": False},
     "normalise_observations=false": {"normalise_observations": False},
 }
-"""As `--set` takes them. Without a limit, weights are those of importance sampling."""
+"""Options as `--set` takes them. A limit of 1e30 leaves the importance weights unlimited."""
 
 WORDS = {Verdict.FASTER: "better", Verdict.TIE: "no difference shown", Verdict.SLOWER: "worse"}
 SHARE = 0.95
-"""Share of the default's last mean return that counts as having come there."""
+"""Share of the default's final mean return that counts as reaching it."""
 
 
 def hlo() -> Problem:
@@ -75,9 +76,9 @@ class Setting:
     """A problem to train on.
 
     Attributes:
-        problem: Makes it.
-        iterations: Iterations of a training unless others are asked for.
-        senseless: Options that mean nothing there, by hyper-parameter.
+        problem: Makes the problem.
+        iterations: Default number of iterations of a training.
+        senseless: Hyper-parameters that have no effect on the problem.
     """
 
     problem: Callable[[], Problem]
@@ -89,17 +90,17 @@ SETTINGS = {
     "hlo": Setting(hlo, 25, frozenset({"actions"})),
     "dials": Setting(dials.problem, 300, frozenset({"value_features"})),
 }
-"""Passes have no parameters, and the dials no cost features."""
+"""Passes have no parameters; the dials have no cost features."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What to train, and where to write."""
+    """Trainings, and the file for the tables."""
 
     problems: tuple[str, ...] = ("hlo", "dials")
     """Problems: hlo, dials."""
     options: tuple[str, ...] = ()
-    """Options of the table; all of them unless some are named."""
+    """Rows of the table; by default all options."""
     seeds: int = 6
     """Seeds of each training, from 0."""
     iterations: int | None = None
@@ -134,13 +135,13 @@ def run(problem_name: str, change: dict[str, Any], seed: int, iterations: int) -
 
 
 def running_mean(curve: list[float]) -> np.ndarray:
-    """Return the mean over each tenth of a training, one for each iteration that completes such a stretch."""
+    """Return the running mean over a tenth of the training, for each complete window."""
     width = max(1, len(curve) // 10)
     return np.convolve(curve, np.full(width, 1 / width), mode="valid")
 
 
 def episodes_to(level: float, curve: list[float]) -> float:
-    """Return the episodes until the running mean comes to a level; infinite where it never does."""
+    """Return the episodes until the running mean reaches a level; infinite if it never does."""
     means = running_mean(curve)
     there = np.flatnonzero(means >= level)
     return float((there[0] + 1 + len(curve) - len(means)) * DEFAULT.episodes) if len(there) else np.inf
@@ -157,7 +158,7 @@ def table(rows: dict[str, list[Result]]) -> str:
     ]
     for name, results in rows.items():
         own = geometric_interval([result.speedup for result in results])
-        ratios = [one.speedup / other.speedup for one, other in zip(results, default, strict=True)]
+        ratios = [result.speedup / other.speedup for result, other in zip(results, default, strict=True)]
         over = geometric_interval(ratios)
         needed = median(episodes_to(level, result.curve) for result in results)
         cells = [f"`{name}`", f"{own.mean:.3f}", f"{over.mean:.3f} [{over.low:.3f}, {over.high:.3f}]"]
@@ -170,7 +171,7 @@ def table(rows: dict[str, list[Result]]) -> str:
 
 
 def report(name: str, options: Options, executor: ProcessPoolExecutor) -> str:
-    """Train everything on a problem and return its table with what it is of."""
+    """Train all options on a problem; return the table under a line that describes the trainings."""
     setting = SETTINGS[name]
     iterations = options.iterations or setting.iterations
     changes = {"default": {}} | {

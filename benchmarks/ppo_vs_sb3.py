@@ -37,7 +37,7 @@ from irgym.core.task import Task
 
 SYMBOLS, LENGTH = 8, 16
 CODE = np.random.default_rng(0).integers(SYMBOLS, size=LENGTH).tolist()
-# What is seen at each step, for every step: the step and the symbol wanted, both one-hot.
+# The observation of each step: the step and the wanted symbol, both one-hot.
 SIGHTS = np.concatenate(
     [np.eye(LENGTH + 1, LENGTH, dtype=np.float32), np.eye(SYMBOLS, dtype=np.float32)[[*CODE, 0]]], axis=1
 )
@@ -46,7 +46,7 @@ State = tuple[int, int]
 
 @dataclass(frozen=True)
 class Workload:
-    """What both are given."""
+    """Settings that both learners share."""
 
     environments: int
     minibatch: int

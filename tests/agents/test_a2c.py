@@ -66,7 +66,7 @@ def test_n_step_advantages_equal_the_sums_written_out(horizon, n, seed, lam):
         ({"lr": 0.0}, "lr of A2C"),
         ({"hidden": (0,)}, "hidden of A2C"),
         ({"activation": "sine"}, "no activation 'sine'"),
-        ({"shared": True, "value_features": True}, "value_features are for"),
+        ({"shared": True, "value_features": True}, "value_features need a separate"),
         ({"value_features": True}, "set value_features to false"),
     ],
 )

@@ -117,7 +117,7 @@ def test_first_priorities_are_the_errors_that_the_actors_saw(farm):
 
 
 class Stop(Exception):
-    """What ends a training at a bad moment."""
+    """An error that ends a training at a bad moment."""
 
 
 class Ending(Measured):

@@ -54,7 +54,7 @@ def random_episodes(learner, places, scripts=None, seed=0):
 
     tasks = [learner.problem.tasks[place] for place in places]
     following = Following(scripts or {}, learner.layout, rng)
-    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, following=following)
+    return rollout(tasks, learner.problem, learner.encoder, learner.layout, choose, guide=following)
 
 
 @pytest.fixture
@@ -124,8 +124,8 @@ def test_what_is_random_is_any_legal_kind_of_action(learner):
     following = Following({0: script}, layout, np.random.default_rng(0))
     own = heads.Draw(np.zeros((1, layout.segments), dtype=np.int64), np.float32([-1]), np.float32([-1]))
     drawn = [following.draw([0], legal, lambda allowed: own) for _ in range(200)]
-    choices = np.concatenate([one.choices for one in drawn])
-    assert all(one.behaviour_logp.tolist() == [0] for one in drawn)
+    choices = np.concatenate([draw.choices for draw in drawn])
+    assert all(draw.behaviour_logp.tolist() == [0] for draw in drawn)
     assert np.take_along_axis(legal[0], choices.T, axis=1).T[layout.active[choices[:, 0]]].all()
     assert 70 < (choices[:, 0] == 0).sum() < 130, "both kinds, whatever their parameters"
     after = following.draw([0], legal, lambda allowed: own)
@@ -200,8 +200,8 @@ def test_of_equally_good_episodes_that_is_kept_which_others_have_or_a_shorter_on
     assert lengths[longer] > lengths[shorter]
 
     def add(episode, cost, program=0):
-        one = select_episodes(trajectories, np.array([episode]), learner.encoder)
-        archive.add([program], one, np.array([cost]))
+        alone = select_episodes(trajectories, np.array([episode]), learner.encoder)
+        archive.add([program], alone, np.array([cost]))
         kept = archive.episodes.scripts()[list(archive.costs).index(program)]
         return kept.tolist() == choices_of(trajectories, episode).tolist()
 
@@ -226,7 +226,7 @@ def test_a_script_is_made_by_edits_of_an_episode(learner):
     trajectories, outcomes = random_episodes(learner, [0, 1])
     archive.add([0, 1], trajectories, outcomes.last)
     episodes = [choices_of(archive.episodes, place).tolist() for place in range(2)]
-    scripts = [one.tolist() for one in archive.scripts([0] * 400, np.random.default_rng(0))]
+    scripts = [script.tolist() for script in archive.scripts([0] * 400, np.random.default_rng(0))]
     made = [script for script in scripts if len(script) < LONGEST]
     assert 280 < len(made) < 360, "one in five is random throughout"
     assert 40 < sum(script in episodes for script in made) < 240, "many are another's as they are"
@@ -241,7 +241,7 @@ def test_programs_share_more_with_their_kind(learner):
     wide, narrow = (choices_of(archive.episodes, place).tolist() for place in range(2))
     assert wide != narrow
     for program, own, other in ((1, wide, narrow), (3, narrow, wide)):
-        scripts = [one.tolist() for one in archive.scripts([program] * 4000, np.random.default_rng(0))]
+        scripts = [script.tolist() for script in archive.scripts([program] * 4000, np.random.default_rng(0))]
         assert scripts.count(own) > 4 * scripts.count(other) > 0, (
             "three in four tournaments, or seven in eight"
         )
@@ -273,8 +273,8 @@ def archive_of(kinds, episodes, encoder, layout=TILED, sketched=(), share=0.0):
         policy_logp=nothing,
         behaviour_logp=nothing,
         rewards=nothing,
-        episode=np.repeat(np.arange(len(episodes)), [len(one) for one in episodes]),
-        step=np.concatenate([np.arange(len(one)) for one in episodes]),
+        episode=np.repeat(np.arange(len(episodes)), [len(choices) for choices in episodes]),
+        step=np.concatenate([np.arange(len(choices)) for choices in episodes]),
         privileged=np.zeros((steps, 0), dtype=np.float32),
     )
     for program, episode in enumerate(episodes):
@@ -301,7 +301,7 @@ def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner
 def test_the_rest_of_another_episode_may_follow_a_beginning(learner):
     own, other = ([[1, size, place, 0, 0, 0] for place in range(5)] for size in (1, 2))
     archive = archive_of(["", ""], [np.array(own), np.array(other)], learner.encoder)
-    scripts = [one.tolist() for one in archive.scripts([0] * 16000, np.random.default_rng(0))]
+    scripts = [script.tolist() for script in archive.scripts([0] * 16000, np.random.default_rng(0))]
     crossed = [[*own[:head], *other[tail:]] for head in range(1, 5) for tail in range(1, 5) if head != tail]
     assert sum(map(scripts.count, crossed)) > 24
 
@@ -316,7 +316,7 @@ def test_a_share_of_the_scripts_are_sketches_that_end(learner):
     nothing = np.zeros((1, layout.segments), dtype=np.int64)
     archive = archive_of([""], [nothing], learner.encoder, layout, [task], 0.3)
     found = archive.scripts([0] * 400, np.random.default_rng(0))
-    assert 90 < sum(len(one) > 8 and (one >= 0).all() for one in found) < 150
+    assert 90 < sum(len(script) > 8 and (script >= 0).all() for script in found) < 150
 
 
 def test_programs_without_sketches_refuse_scripts_of_them():
@@ -332,17 +332,21 @@ def test_sketches_need_episodes_that_follow_them():
 def test_some_scripts_leave_out_actions(learner):
     episode = [[1, size, place, 0, 0, 0] for size in (1, 2) for place in (1, 2, 3)]
     archive = archive_of([""], [np.array(episode)], learner.encoder)
-    scripts = [one.tolist() for one in archive.scripts([0] * 1000, np.random.default_rng(0))]
-    without = [one for one in scripts if len(one) < 6 and one == [row for row in episode if row in one]]
+    scripts = [script.tolist() for script in archive.scripts([0] * 1000, np.random.default_rng(0))]
+    without = [
+        script
+        for script in scripts
+        if len(script) < 6 and script == [row for row in episode if row in script]
+    ]
     assert 130 < len(without) < 260, "one in five of those that are not random throughout, and cut-off ones"
-    assert len({len(one) for one in without}) > 3
+    assert len({len(script) for script in without}) > 3
 
 
 def test_some_of_an_actions_parameters_may_come_before_it(learner):
     tile = [1, 1, 2, 0, 0, 0]
     episode = np.array([tile, [0, 0, 0, 0, 0, 0]])
     archive = archive_of([""], [episode], learner.encoder)
-    scripts = [one.tolist() for one in archive.scripts([0] * 4000, np.random.default_rng(0))]
+    scripts = [script.tolist() for script in archive.scripts([0] * 4000, np.random.default_rng(0))]
     for part in ([1, 1, 0, 0, 0, 0], [1, 0, 2, 0, 0, 0]):
         assert scripts.count([part, *episode.tolist()]) > 8
 
@@ -350,9 +354,13 @@ def test_some_of_an_actions_parameters_may_come_before_it(learner):
 def test_some_scripts_go_on_at_random_before_their_end(learner):
     episode = np.array([[1, 1, 2, 0, 0, 0], [2, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
     archive = archive_of([""], [episode], learner.encoder)
-    scripts = [one for one in archive.scripts([0] * 1000, np.random.default_rng(0)) if len(one) > 3]
-    longer = [one for one in scripts if (one[2:-1] == RANDOM).all() and (one[[1, -1]] == episode[1:]).all()]
-    lengths = [len(one) - 3 for one in longer]
+    scripts = [script for script in archive.scripts([0] * 1000, np.random.default_rng(0)) if len(script) > 3]
+    longer = [
+        script
+        for script in scripts
+        if (script[2:-1] == RANDOM).all() and (script[[1, -1]] == episode[1:]).all()
+    ]
+    lengths = [len(script) - 3 for script in longer]
     assert 200 < len(lengths) < 280, "three in ten of those that are not random throughout"
     assert 4 < np.mean(lengths) < 6
 

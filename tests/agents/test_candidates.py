@@ -16,7 +16,7 @@ from irgym.agents.episodes.rollout import rollout as play
 from irgym.agents.imitation.cloning import ImitationConfig, clone
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.imitation.expert_iteration import Searches, expert_iteration
-from irgym.agents.training import greedy_score, train
+from irgym.agents.training import Setup, greedy_score, train
 from irgym.core.schedule import replay
 from irgym.gym.env import TaskEnv
 from irgym.measure.evaluators import Measured
@@ -100,7 +100,7 @@ def test_resuming_is_exact(name, tmp_path):
 
 def test_a_run_leaves_a_policy_that_names_candidates(tmp_path):
     config = replace(PPO, iterations=2, validate_every=1)
-    train(config, rewriting.problem(), tmp_path / "run", validation=rewriting.TEST)
+    train(config, rewriting.problem(), tmp_path / "run", Setup(validation=rewriting.TEST))
     policy = TorchPolicy.load(tmp_path / "run" / "policy.pt")
     task = rewriting.Rewriting("sbt")
     policy.check(task.space, task.observe(task.initial()))

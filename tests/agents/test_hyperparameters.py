@@ -55,7 +55,7 @@ def test_the_declarations_are_found():
 def test_every_number_declares_a_range_and_keeps_to_it(config: Any, name: str, hint: Any):
     assert get_origin(hint) is Annotated, "declare a range"
     kind, *annotations = get_args(hint)
-    [limits] = [one for one in annotations if isinstance(one, Range)]
+    [limits] = [annotation for annotation in annotations if isinstance(annotation, Range)]
     several = get_origin(kind) is tuple
     whole = int in (kind, *get_args(kind))
     bad: list[Any] = [math.nan, math.inf, -math.inf, "1", True, 10**400, [[]]]

@@ -44,22 +44,24 @@ EVERY = [schedule(f"turn_0_{a} turn_1_{b} turn_2_{c}") for a, b, c in product(ra
 
 
 WHOLE = [found(PROBLEM.tasks[0], dict.fromkeys(EVERY[first : first + 3], 1.0)) for first in range(0, 216, 3)]
-"""What would be found if every schedule were among the three cheapest of some program."""
+"""Results of searches in which every schedule is among the three cheapest of some program."""
 
 
 def best(transferred):
-    return [one.likeliest(None, CONFIG.alike) for one in transferred]
+    return [program.likeliest(None, CONFIG.alike) for program in transferred]
 
 
 def test_searches_find_schedules_for_each_program():
     tasks = PROBLEM.tasks[:2]
     strategy, budget = SEARCHES.load("evolutionary")(), Budget(evaluations=150)
     searched = search_programs(tasks, PROBLEM.evaluator, strategy, budget, seed=0)
-    assert [one.task for one in searched] == list(tasks)
-    for one in searched:
-        measured = PROBLEM.evaluator.evaluate([one.task.job(replay(one.task, each)) for each in one.costs])
-        assert [m.cost for m in measured] == list(one.costs.values()) == sorted(one.costs.values())
-        assert min(one.costs.values()) <= 200.0
+    assert [program.task for program in searched] == list(tasks)
+    for program in searched:
+        measured = PROBLEM.evaluator.evaluate(
+            [program.task.job(replay(program.task, each)) for each in program.costs]
+        )
+        assert [m.cost for m in measured] == list(program.costs.values()) == sorted(program.costs.values())
+        assert min(program.costs.values()) <= 200.0
 
 
 def test_transfer_takes_the_cheapest_schedule_that_applies():
@@ -71,7 +73,7 @@ def test_transfer_takes_the_cheapest_schedule_that_applies():
 
 def test_schedules_come_from_the_programs_that_stand_nearest():
     tasks = dials.problem(dials.CODES[:6]).tasks
-    searched = [found(task, {one: 1.0}) for task, one in zip(tasks, EVERY, strict=False)]
+    searched = [found(task, {schedule: 1.0}) for task, schedule in zip(tasks, EVERY, strict=False)]
     places = {(task.uri, task.target_text): place for place, task in enumerate(tasks)}
     [near] = transfer(searched, tasks[5:], PROBLEM.evaluator, near=2, places=places)
     [every] = transfer(searched, tasks[5:], PROBLEM.evaluator)
@@ -85,12 +87,12 @@ def test_transfer_says_when_nothing_runs():
 
 def test_of_equally_good_schedules_the_likeliest_is_shown():
     task = PROBLEM.tasks[0]
-    [one] = transfer(WHOLE, [task], PROBLEM.evaluator)
-    cheapest = one.likeliest(None, CONFIG.alike).schedule
+    [program] = transfer(WHOLE, [task], PROBLEM.evaluator)
+    cheapest = program.likeliest(None, CONFIG.alike).schedule
     other = schedule(" ".join(reversed(cheapest.text(dials.SPACE).split())))
     both = found(task, {cheapest: 100.0, other: 101.0})
     for preferred in (cheapest, other):
-        policy = clone(CONFIG, [replace(one.likeliest(None, CONFIG.alike), schedule=preferred)])
+        policy = clone(CONFIG, [replace(program.likeliest(None, CONFIG.alike), schedule=preferred)])
         assert both.likeliest(policy, CONFIG.alike).schedule == preferred
         assert greedy_share(policy, [both], PROBLEM.evaluator) == pytest.approx(1.0)
 
@@ -255,7 +257,7 @@ def test_what_is_recorded_is_shown_without_any_search(tmp_path):
             return texts.get(text)
 
     texts = {task.key(replay(task, schedule)): schedule.actions for schedule in searched.costs}
-    readable = [Read(one.code) for one in PROBLEM.tasks]
+    readable = [Read(known.code) for known in PROBLEM.tasks]
     searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=0, recorded=True)
     first = next(expert_iteration(replace(CONFIG, epochs=1), searches, readable, Recorded()))
     assert [demo.cost for demo in first.shown] == [min(searched.costs.values())]

@@ -53,7 +53,9 @@ def test_it_goes_on_exactly_from_its_state(near):
     again.load_state_dict(near.state_dict())
     for program in range(10):
         assert list(again.of(program)) == list(near.of(program))
-        assert [again.rank(one) for one in again.of(program)] == [near.rank(one) for one in near.of(program)]
+        assert [again.rank(script) for script in again.of(program)] == [
+            near.rank(script) for script in near.of(program)
+        ]
 
 
 def test_choices_come_back():

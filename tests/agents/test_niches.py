@@ -69,24 +69,24 @@ def test_an_episode_that_was_predicted_too_well_gives_way(niches):
 
 def test_niches_differ_by_the_number_of_actions_of_a_kind(niches):
     scripts = [script(*[tile(0)] * count, STOP) for count in range(1, 5)]
-    for one in scripts:
-        niches.add(0, one, 1.0)
+    for choices in scripts:
+        niches.add(0, choices, 1.0)
     niches.add(0, script(tile(0), tile(1), STOP), 0.5)
     assert set(drawn(niches, 0)) == set(map(text, scripts))
 
 
 def test_niches_differ_by_an_actions_only_parameter(niches):
     scripts = [script(split(factor), split(0), STOP) for factor in range(3)]
-    for one in scripts:
-        niches.add(0, one, 1.0)
+    for choices in scripts:
+        niches.add(0, choices, 1.0)
     niches.add(0, script(split(0), split(2), STOP), 0.5)
     assert set(drawn(niches, 0)) == set(map(text, scripts)), "in whatever order"
 
 
 def test_often_the_best_of_those_with_few_actions_is_drawn(niches):
     scripts = [script(*[tile(0)] * length, STOP) for length in range(1, 40)]
-    for one in scripts:
-        niches.add(0, one, len(one) / 10)
+    for choices in scripts:
+        niches.add(0, choices, len(choices) / 10)
     found = drawn(niches, 0, 1000)
     assert found[text(scripts[2])] > 40, "the best of at most four actions"
     assert found[text(scripts[10])] > 40, "the best of at most twelve"
@@ -118,10 +118,10 @@ def test_niches_go_on_exactly_from_their_state(niches):
     again.add(0, script(STOP), 5.0)
     again.load_state_dict(niches.state_dict())
     for kind in ("product", "convolution", None):
-        one, other = np.random.default_rng(2), np.random.default_rng(2)
+        rng, other = np.random.default_rng(2), np.random.default_rng(2)
         for _ in range(100):
-            assert niches.another(kind, 4, one).tolist() == again.another(kind, 4, other).tolist()
-            assert niches.own(0, one).tolist() == again.own(0, other).tolist()
+            assert niches.another(kind, 4, rng).tolist() == again.another(kind, 4, other).tolist()
+            assert niches.own(0, rng).tolist() == again.own(0, other).tolist()
 
 
 def test_no_niches_have_a_state_too(niches):

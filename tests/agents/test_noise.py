@@ -23,35 +23,42 @@ def shown() -> list[Demonstration]:
         run_search(search, task, rewriting.Known(), SearchRequest(BUDGET, seed=0)) for task in rewriting.TRAIN
     ]
     return [
-        Demonstration(task, one.schedule, one.cost)
-        for task, one in zip(rewriting.TRAIN, found, strict=True)
-        if one.schedule.actions
+        Demonstration(task, demonstration.schedule, demonstration.cost)
+        for task, demonstration in zip(rewriting.TRAIN, found, strict=True)
+        if demonstration.schedule.actions
     ]
 
 
 def test_noise_leads_to_the_same_program(shown: list[Demonstration]):
     rng = np.random.default_rng(0)
-    made = [(one, noisy(one, rng)) for one in shown]
+    made = [(demonstration, noisy(demonstration, rng)) for demonstration in shown]
     assert sum(copy is not None for _, copy in made) > len(made) / 10
-    for one, copy in made:
+    for demonstration, copy in made:
         if copy is None:
             continue
-        task, actions = one.task, copy.schedule.actions
-        assert task.key(replay(task, copy.schedule)) == task.key(replay(task, one.schedule))
+        task, actions = demonstration.task, copy.schedule.actions
+        assert task.key(replay(task, copy.schedule)) == task.key(replay(task, demonstration.schedule))
         assert copy.noise and len(actions) <= task.horizon
-        rest = iter(one.schedule.actions)
+        rest = iter(demonstration.schedule.actions)
         assert all(action in rest for place, action in enumerate(actions) if place not in copy.noise)
 
 
 def test_noise_is_not_learnt(shown: list[Demonstration]):
     rng = np.random.default_rng(1)
-    pairs = [(one, copy) for one in shown for copy in [noisy(one, rng)] if copy and 0 in copy.noise]
-    one, copy = next((a, b) for a, b in pairs if a.schedule.actions[0] != b.schedule.actions[0])
-    policy = clone(ImitationConfig(epochs=200, lr=5e-3, hidden=(32,)), [one, *[copy] * 5])
-    task = one.task
+    pairs = [
+        (demonstration, copy)
+        for demonstration in shown
+        for copy in [noisy(demonstration, rng)]
+        if copy and 0 in copy.noise
+    ]
+    demonstration, copy = next((a, b) for a, b in pairs if a.schedule.actions[0] != b.schedule.actions[0])
+    policy = clone(ImitationConfig(epochs=200, lr=5e-3, hidden=(32,)), [demonstration, *[copy] * 5])
+    task = demonstration.task
     [first, *_] = states_along(task, Schedule())
     given = [task.observe(first, policy.observation)], [task.mask(first)]
-    learnt, drawn = (policy.log_probability(*given, [each.schedule.actions[0]])[0] for each in (one, copy))
+    learnt, drawn = (
+        policy.log_probability(*given, [each.schedule.actions[0]])[0] for each in (demonstration, copy)
+    )
     assert np.exp(learnt) > 0.9 > 0.1 > np.exp(drawn)
 
 

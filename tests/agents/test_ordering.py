@@ -95,8 +95,8 @@ def test_the_unit_of_rewards_does_not_matter(name):
         for learner in learners:
             learner.iterate()
     assert learners[0].scale.factor == pytest.approx(1024 * learners[1].scale.factor)
-    for one, two in zip(*(learner.network.parameters() for learner in learners), strict=True):
-        torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-4)
+    for first, second in zip(*(learner.network.parameters() for learner in learners), strict=True):
+        torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-4)
 
 
 def test_equal_returns_have_no_scale():

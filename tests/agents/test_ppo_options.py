@@ -23,7 +23,7 @@ ONE_STEP = PPOConfig(
 
 
 class Iteration(NamedTuple):
-    """What an iteration began with, and what it reported; `learner` is as it was left."""
+    """Inputs and statistics of an iteration; `learner` is in its state after it."""
 
     learner: PPO
     trajectories: Trajectories

@@ -129,7 +129,7 @@ def test_saving_is_exact(tmp_path):
     replays[1].load_state_dict(storage.read(tmp_path / "r.pt", "r")["replay"])
     for replay in replays:
         replay.add(trajectories([3, 6], 9), 2, 0.9)
-    one, two = (replay.sample(64, 0.5, np.random.default_rng(5)) for replay in replays)
+    first, second = (replay.sample(64, 0.5, np.random.default_rng(5)) for replay in replays)
     for name in (
         "observations",
         "choices",
@@ -139,4 +139,4 @@ def test_saving_is_exact(tmp_path):
         "next_legal",
         "weights",
     ):
-        assert torch.equal(getattr(one, name), getattr(two, name))
+        assert torch.equal(getattr(first, name), getattr(second, name))

@@ -213,8 +213,7 @@ def test_every_algorithm_runs_on_a_task_and_reports_its_course(name, monkeypatch
         steps=500,
         environments=2,
         policy_kwargs={"net_arch": [16]},
-        progress=lambda steps, mean: seen.append((steps, mean)),
-        progress_every=200,
+        reporting=sb3.Reporting(lambda steps, mean: seen.append((steps, mean)), every=200),
         **({"learning_starts": 100} if name == "dqn" else {"n_steps": 64}),
     )
     steps = [done for done, _ in seen]
@@ -238,7 +237,7 @@ def test_unknown_algorithm():
         ({"steps": 0}, "steps of ppo is 0: choose 1 or more"),
         ({"environments": 0}, "environments of ppo is 0: choose 1 to 1024"),
         ({"seed": -1}, "seed of ppo is -1: choose 0 to 4294967295"),
-        ({"progress_every": 0}, "progress_every of ppo is 0: choose 1 or more"),
+        ({"reporting": sb3.Reporting(print, every=0)}, "reporting.every of ppo is 0: choose 1 or more"),
         ({"gamma": math.nan}, "gamma of ppo is nan: choose a finite number"),
         ({"learning_rate": math.inf}, "learning_rate of ppo is inf: choose a finite number"),
     ],

@@ -15,7 +15,7 @@ from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.checkpoint import restore
-from irgym.agents.training import train
+from irgym.agents.training import Setup, train
 from irgym.base.errors import IrgymError
 from irgym.cost_model.screen import Screen
 from irgym.policies.run_folder import RunFolder
@@ -34,10 +34,19 @@ def screened(evaluator, share: float = 0.4) -> Screen:
     return Screen(evaluator, TASKS, share, seed=0)
 
 
+def screening() -> Setup:
+    return Setup(screen=screened(dials.Inline()))
+
+
 @pytest.mark.parametrize("name", CONFIGS)
 def test_a_share_is_measured_and_only_that_is_told(tmp_path: Path, name: str):
     evaluator, farm = measured(tmp_path)
-    train(CONFIGS[name], replace(PROBLEM, evaluator=evaluator), tmp_path / "run", screen=screened(evaluator))
+    train(
+        CONFIGS[name],
+        replace(PROBLEM, evaluator=evaluator),
+        tmp_path / "run",
+        Setup(screen=screened(evaluator)),
+    )
     rows = RunFolder(tmp_path / "run").read_metrics()
     assert rows[-1]["predicted"] > rows[0]["predicted"]
     # Each call of the farm is one measurement that the cache has from then on, of a state that was asked for.
@@ -56,7 +65,7 @@ def test_it_learns_as_well_from_fewer_measurements(tmp_path: Path):
         folder = tmp_path / str(share)
         evaluator, farm = measured(folder)
         screen = None if share is None else screened(evaluator, share)
-        train(config, replace(PROBLEM, evaluator=evaluator), folder / "run", screen=screen)
+        train(config, replace(PROBLEM, evaluator=evaluator), folder / "run", Setup(screen=screen))
         returns[share] = RunFolder(folder / "run").read_metrics()[-1]["reward_mean"]
         calls[share] = len(farm.calls)
     assert calls[0.3] < 0.5 * calls[None]
@@ -64,9 +73,9 @@ def test_it_learns_as_well_from_fewer_measurements(tmp_path: Path):
 
 
 def test_it_resumes_exactly(tmp_path: Path):
-    train(PPO, PROBLEM, tmp_path / "whole", screen=screened(dials.Inline()))
-    train(PPO, PROBLEM, tmp_path / "parts", iterations=3, screen=screened(dials.Inline()))
-    train(PPO, PROBLEM, tmp_path / "parts", resume=True, screen=screened(dials.Inline()))
+    train(PPO, PROBLEM, tmp_path / "whole", screening())
+    train(PPO, PROBLEM, tmp_path / "parts", screening(), iterations=3)
+    train(PPO, PROBLEM, tmp_path / "parts", screening(), resume=True)
     assert contents(tmp_path / "whole") == contents(tmp_path / "parts")
     whole, parts = (restore(RunFolder(tmp_path / name)) for name in ("whole", "parts"))
     del whole["progress"]["seconds"], parts["progress"]["seconds"]
@@ -78,7 +87,7 @@ def test_validation_is_measured(tmp_path: Path):
     evaluator, farm = measured(tmp_path)
     config = replace(PPO, iterations=4, validate_every=1)
     problem = replace(PROBLEM, evaluator=evaluator)
-    train(config, problem, tmp_path / "run", validation=TASKS[:4], screen=screened(evaluator, 0.1))
+    train(config, problem, tmp_path / "run", Setup(validation=TASKS[:4], screen=screened(evaluator, 0.1)))
     validated = {call.arguments[1] for call in farm.calls}
     assert {task.code for task in TASKS[:4]} <= validated
 
@@ -90,6 +99,6 @@ def test_without_a_screen_nothing_is_predicted(tmp_path: Path):
 
 
 def test_what_is_resumed_must_be_screened_alike(tmp_path: Path):
-    train(PPO, PROBLEM, tmp_path, iterations=1, screen=screened(dials.Inline()), details={"screen": 0.4})
+    train(PPO, PROBLEM, tmp_path, replace(screening(), details={"screen": 0.4}), iterations=1)
     with pytest.raises(IrgymError, match=r"screen = 0\.4, not None"):
-        train(PPO, PROBLEM, tmp_path, resume=True, details={"screen": None})
+        train(PPO, PROBLEM, tmp_path, Setup(details={"screen": None}), resume=True)

@@ -14,7 +14,7 @@ from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.checkpoint import restore
-from irgym.agents.training import greedy_score, train
+from irgym.agents.training import Setup, greedy_score, train
 from irgym.base.errors import IrgymError, StorageError
 from irgym.core.reward import Shaped
 from irgym.measure.evaluators import Inline
@@ -92,7 +92,11 @@ def test_metrics_policy_and_events_are_written(tmp_path):
     seen = []
     problem = dials.problem(CODES)
     policy = train(
-        PPO, problem, tmp_path / "run", progress=seen.append, environment="dials", details={"dataset": "toy"}
+        PPO,
+        problem,
+        tmp_path / "run",
+        Setup(environment="dials", details={"dataset": "toy"}),
+        progress=seen.append,
     )
     assert policy.environment == "dials"
     rows = [json.loads(line) for line in (tmp_path / "run/metrics.jsonl").read_text().splitlines()]
@@ -156,7 +160,7 @@ def test_the_checkpoint_of_another_run_is_refused(tmp_path):
 def test_the_best_policy_on_the_validation_programs_is_kept(tmp_path):
     problem = dials.problem(CODES)
     config = replace(PPO, validate_every=2, iterations=12, lr=1e-2, lr_end=1e-2)
-    policy = train(config, problem, tmp_path / "run", validation=problem.tasks)
+    policy = train(config, problem, tmp_path / "run", Setup(validation=problem.tasks))
     scores = [row["validation"] for row in contents(tmp_path / "run")]
     assert [score is not None for score in scores] == [False, True] * 6
     assert greedy_score(policy, problem.tasks, problem) == max(score for score in scores if score is not None)

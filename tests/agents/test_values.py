@@ -23,32 +23,32 @@ PROBLEM = rewriting.problem()
 
 
 def known(most: int = 500) -> list[Outcomes]:
-    found = [one for _, one in all_outcomes(PROBLEM.tasks, PROBLEM.evaluator, most)]
-    return [one for one in found if one is not None]
+    found = [program for _, program in all_outcomes(PROBLEM.tasks, PROBLEM.evaluator, most)]
+    return [program for program in found if program is not None]
 
 
 def test_the_least_cost_is_the_optimum():
-    for one in known():
-        assert np.exp(one.least[0]) == pytest.approx(rewriting.optimum(one.task))
+    for program in known():
+        assert np.exp(program.least[0]) == pytest.approx(rewriting.optimum(program.task))
 
 
 def test_an_advantage_is_what_the_best_way_on_gains():
-    one = max(known(), key=lambda one: len(one.states))
-    for state, actions in enumerate(one.actions):
-        for action, advantage in zip(actions, one.advantages(state), strict=True):
-            after = one.states.index(one.task.step(one.states[state], action))
-            assert advantage == pytest.approx(one.costs[state] - one.least[after])
+    program = max(known(), key=lambda program: len(program.states))
+    for state, actions in enumerate(program.actions):
+        for action, advantage in zip(actions, program.advantages(state), strict=True):
+            after = program.states.index(program.task.step(program.states[state], action))
+            assert advantage == pytest.approx(program.costs[state] - program.least[after])
 
 
 def test_programs_with_too_many_states_are_left_out():
-    most = max(len(one.states) for one in known())
+    most = max(len(program.states) for program in known())
     found = dict(all_outcomes(PROBLEM.tasks, PROBLEM.evaluator, most - 1))
-    assert 0 < sum(one is None for one in found.values()) < len(found)
+    assert 0 < sum(program is None for program in found.values()) < len(found)
 
 
 def test_the_policy_reaches_the_optimum_of_programs_that_it_has_not_seen():
     held_out = rewriting.problem(rewriting.TEST)
-    best = np.mean([1 - rewriting.optimum(one) / rewriting.cost(one.initial()) for one in rewriting.TEST])
+    best = np.mean([1 - rewriting.optimum(task) / rewriting.cost(task.initial()) for task in rewriting.TEST])
     assert greedy_score(learn_values(CONFIG, known()), held_out.tasks, held_out) > 0.97 * best
 
 
@@ -62,14 +62,14 @@ def test_a_policy_goes_by_the_mean_of_its_members(tmp_path: Path):
     both.save(tmp_path / "both.pt")
     for policy in (both, TorchPolicy.load(tmp_path / "both.pt")):
         found = policy.network.forward(policy.network.encoder.collate(seen), legal)
-        single = [one.network.forward(one.network.encoder.collate(seen), legal) for one in each]
+        single = [policy.network.forward(policy.network.encoder.collate(seen), legal) for policy in each]
         torch.testing.assert_close(found, (single[0] + single[1]) / 2)
 
 
 def test_a_seed_gives_the_same_policy():
     first, second = (learn_values(replace(CONFIG, epochs=2), known()) for _ in range(2))
-    for one, other in zip(first.network.parameters(), second.network.parameters(), strict=True):
-        assert torch.equal(one, other)
+    for weight, other in zip(first.network.parameters(), second.network.parameters(), strict=True):
+        assert torch.equal(weight, other)
 
 
 def test_a_margin_ends_episodes_sooner():

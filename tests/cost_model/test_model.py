@@ -58,8 +58,8 @@ def test_a_model_continues_exactly():
     model.learn(samples(7))
     again = CostModel.of(model.state_dict())
     later = samples(20)
-    for one in (model, again):
-        one.learn(later)
+    for each in (model, again):
+        each.learn(later)
     np.testing.assert_array_equal(model.predict(fresh.cost_features), again.predict(fresh.cost_features))
 
 

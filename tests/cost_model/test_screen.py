@@ -18,7 +18,7 @@ TASKS = [Told(code) for code in dials.CODES[::6]]
 
 
 def jobs(tasks, count, seed):
-    """Return the jobs of random digits, and those of the programs as written."""
+    """Return the jobs of random digits, and those of the original programs."""
     rng = np.random.default_rng(seed)
     drawn = [tasks[place] for place in rng.integers(len(tasks), size=count)]
     written = [task.job(task.initial()) for task in drawn]
@@ -38,7 +38,7 @@ def test_it_measures_its_share_and_predicts_the_rest_well(tmp_path):
     evaluator, farm = measured(tmp_path)
     screen = Screen(evaluator, TASKS, 0.25, seed=0)
     assert isinstance(evaluator, CostHistory)
-    assert not any(one.predicted for one in screen.evaluate(jobs(TASKS, 80, 0)))
+    assert not any(answer.predicted for answer in screen.evaluate(jobs(TASKS, 80, 0)))
     for batch in range(1, 5):
         asked = jobs(TASKS, 60, batch)
         recalled = evaluator.recall(asked)
@@ -46,13 +46,13 @@ def test_it_measures_its_share_and_predicts_the_rest_well(tmp_path):
         new -= {identity(task.job(task.initial())) for task in TASKS}
         farm.calls.clear()
         answers = screen.evaluate(asked)
-        predicted = {identity(job) for job, one in zip(asked, answers, strict=True) if one.predicted}
+        predicted = {identity(job) for job, answer in zip(asked, answers, strict=True) if answer.predicted}
         assert predicted < new and len(predicted) == len(new) - math.ceil(0.25 * len(new))
         calls = {(job.program, job.schedule): job.call for job in asked}
-        assert not {repr(calls[one]) for one in predicted} & set(map(repr, farm.calls))
-        for job, one in zip(asked, answers, strict=True):
-            assert one.cost == cost(job) if not one.predicted else one.cost > 0.0
-    errors = [abs(math.log(one.cost / cost(job))) for job, one in zip(asked, answers, strict=True)]
+        assert not {repr(calls[pair]) for pair in predicted} & set(map(repr, farm.calls))
+        for job, answer in zip(asked, answers, strict=True):
+            assert answer.cost == cost(job) if not answer.predicted else answer.cost > 0.0
+    errors = [abs(math.log(answer.cost / cost(job))) for job, answer in zip(asked, answers, strict=True)]
     assert screen.quality is not None and screen.quality.error < 0.2
     assert np.mean(errors) < 0.2
 
@@ -63,8 +63,8 @@ def test_each_answer_tells_whether_it_was_measured_now(tmp_path):
     for batch in range(4):
         farm.calls.clear()
         asked = jobs(TASKS, 40, batch)
-        told = {identity(job): one for job, one in zip(asked, screen.evaluate(asked), strict=True)}
-        assert sum(not one.cached and not one.predicted for one in told.values()) == len(farm.calls)
+        told = {identity(job): answer for job, answer in zip(asked, screen.evaluate(asked), strict=True)}
+        assert sum(not answer.cached and not answer.predicted for answer in told.values()) == len(farm.calls)
 
 
 def test_it_measures_what_is_best(tmp_path):
@@ -72,8 +72,12 @@ def test_it_measures_what_is_best(tmp_path):
     screen.evaluate(jobs(TASKS, 150, 0))
     asked = jobs(TASKS[:1], 100, 1)[100:]
     answers = screen.evaluate(asked)
-    seen = {identity(job): cost(job) for job, one in zip(asked, answers, strict=True) if not one.predicted}
-    unseen = {identity(job): cost(job) for job, one in zip(asked, answers, strict=True) if one.predicted}
+    seen = {
+        identity(job): cost(job) for job, answer in zip(asked, answers, strict=True) if not answer.predicted
+    }
+    unseen = {
+        identity(job): cost(job) for job, answer in zip(asked, answers, strict=True) if answer.predicted
+    }
     assert min(seen.values()) < min(unseen.values())
     assert np.mean(list(seen.values())) < np.mean(list(unseen.values()))
 
@@ -82,11 +86,15 @@ def test_it_measures_its_share_of_each_family(tmp_path):
     screen = Screen(measured(tmp_path)[0], TASKS, 0.3, seed=0, families={TASKS[0].uri: "first"})
     screen.evaluate(jobs(TASKS, 150, 0))
     asked = jobs(TASKS[:1], 10, 1)[10:] + jobs(TASKS[1:], 90, 2)[90:]
-    answers = {identity(job): one for job, one in zip(asked, screen.evaluate(asked), strict=True)}
+    answers = {identity(job): answer for job, answer in zip(asked, screen.evaluate(asked), strict=True)}
     for own in (True, False):
-        new = [one for (uri, _), one in answers.items() if (uri == TASKS[0].uri) == own and not one.cached]
+        new = [
+            answer
+            for (uri, _), answer in answers.items()
+            if (uri == TASKS[0].uri) == own and not answer.cached
+        ]
         assert len(new) > 3
-        assert sum(not one.predicted for one in new) == math.ceil(0.3 * len(new))
+        assert sum(not answer.predicted for answer in new) == math.ceil(0.3 * len(new))
 
 
 def test_no_prediction_is_recorded_and_what_is_recorded_is_not_predicted(tmp_path):
@@ -95,12 +103,12 @@ def test_no_prediction_is_recorded_and_what_is_recorded_is_not_predicted(tmp_pat
     for batch in range(3):
         asked = jobs(TASKS, 60, batch)
         answers = screen.evaluate(asked)
-        for job, one, known in zip(asked, answers, evaluator.recall(asked), strict=True):
-            assert (known is None) == one.predicted
+        for job, answer, known in zip(asked, answers, evaluator.recall(asked), strict=True):
+            assert (known is None) == answer.predicted
             assert known is None or known.cost == cost(job)
     everything = jobs(TASKS, 100, 9)
     evaluator.evaluate(everything)
-    assert not any(one.predicted for one in screen.evaluate(everything))
+    assert not any(answer.predicted for answer in screen.evaluate(everything))
 
 
 def test_it_learns_from_what_was_recorded(tmp_path):
@@ -108,7 +116,7 @@ def test_it_learns_from_what_was_recorded(tmp_path):
     evaluator.evaluate(jobs(TASKS, 300, 0))
     screen = Screen(evaluator, TASKS, 0.5, seed=0)
     answers = screen.evaluate(jobs(TASKS, 60, 1))
-    assert any(one.predicted for one in answers)
+    assert any(answer.predicted for answer in answers)
     assert screen.quality is not None and screen.quality.error < 0.2
 
 
@@ -122,7 +130,7 @@ def test_records_of_other_toolchains_targets_and_programs_are_left_out(tmp_path)
     evaluator.evaluate([replace(job, toolchain="another") for job in jobs(TASKS[:2], 50, 1)])
     evaluator.evaluate([replace(job, target="another") for job in jobs(TASKS[:2], 50, 5)])
     evaluator.evaluate([replace(job, objective="another") for job in jobs(TASKS[:2], 50, 2)])
-    evaluator.evaluate(jobs(TASKS[2:3], 20, 3)[20:])  # never as written
+    evaluator.evaluate(jobs(TASKS[2:3], 20, 3)[20:])  # never the original programs
     evaluator.evaluate(both[50:])
     tasks = {task.uri: task for task in TASKS}
     samples = recorded_samples(evaluator, TASKS[0], tasks.get)
@@ -140,7 +148,7 @@ def test_a_screen_continues_exactly():
     assert expected[:3] == [first.evaluate(batch) for batch in batches[:3]]
     second.load_state_dict(first.state_dict())
     assert expected[3:] == [second.evaluate(batch) for batch in batches[3:]]
-    assert any(one.predicted for batch in expected[3:] for one in batch)
+    assert any(answer.predicted for batch in expected[3:] for answer in batch)
 
 
 def test_what_cannot_be_screened_is_refused():
@@ -162,4 +170,4 @@ def test_programs_of_others_are_measured():
     screen = Screen(dials.Inline(), TASKS, 0.2, seed=0)
     screen.evaluate(jobs(TASKS, 80, 0))
     others = [told.Told(code) for code in dials.CODES[1::6]]
-    assert not any(one.predicted for one in screen.evaluate(jobs(others, 40, 1)))
+    assert not any(answer.predicted for answer in screen.evaluate(jobs(others, 40, 1)))

@@ -44,8 +44,8 @@ def test_batches_are_cut_and_joined(numbers, seed):
 
     def same(batch, wanted):
         return all(
-            np.array_equal(one.state, other.state) and np.array_equal(one.candidates, other.candidates)
-            for one, other in zip(encoder.separate(batch), wanted, strict=True)
+            np.array_equal(found.state, other.state) and np.array_equal(found.candidates, other.candidates)
+            for found, other in zip(encoder.separate(batch), wanted, strict=True)
         )
 
     assert same(batch, seen) and same(encoder.join([batch, batch]), [*seen, *seen])
@@ -65,11 +65,11 @@ def test_the_distribution_is_over_the_legal_actions(make, space, numbers, seed):
     masks, seen = masks_of(space, numbers, seed), observations(numbers, seed)
     policy = TorchPolicy(network(Actor, layout, seed))
     entropies = np.zeros(len(masks))
-    for row, (one, mask) in enumerate(zip(seen, masks, strict=True)):
+    for row, (observation, mask) in enumerate(zip(seen, masks, strict=True)):
         legal = space.legal(mask)
-        logs = policy.log_probability([one] * len(legal), [mask] * len(legal), legal)
+        logs = policy.log_probability([observation] * len(legal), [mask] * len(legal), legal)
         assert np.exp(logs).sum() == pytest.approx(1.0, abs=1e-4)
-        best = policy.act([one], [mask], None)[0]
+        best = policy.act([observation], [mask], None)[0]
         if layout.segments == 1:
             ends = space.stops[[action.kind for action in legal]]
             early = np.exp(logs)[ends].sum() < 0.5 and not ends.all()
@@ -78,7 +78,7 @@ def test_the_distribution_is_over_the_legal_actions(make, space, numbers, seed):
         entropies[row] = -(np.exp(logs) * logs).sum()
         # In a batch with others, which may have more candidates, nothing changes.
         together = policy.log_probability(
-            [*seen[:row], one, *seen[row + 1 :]],
+            [*seen[:row], observation, *seen[row + 1 :]],
             masks,
             [
                 *(space.legal(other)[0] for other in masks[:row]),
@@ -131,23 +131,25 @@ def test_exploration_takes_all_legal_actions_alike(make):
 def test_scores_are_permutation_equivariant(kind, number, seed):
     layout = FlatLayout(SPACE)
     scored = network(kind, layout, seed)
-    [one], [mask] = observations([number], seed), masks_of(SPACE, [number], seed)
+    [observation], [mask] = observations([number], seed), masks_of(SPACE, [number], seed)
     order = np.random.default_rng(seed).permutation(number)
-    permuted = CandidateObservation(one.state, one.candidates[order])
+    permuted = CandidateObservation(observation.state, observation.candidates[order])
     legal = torch.as_tensor(layout.legal([mask, mask]))
     with torch.inference_mode():
-        plain, moved = scored.forward(scored.encoder.collate([one, permuted]), legal)[:, 0].numpy()
+        plain, moved = scored.forward(scored.encoder.collate([observation, permuted]), legal)[:, 0].numpy()
     fixed = layout.width
     np.testing.assert_allclose(moved[fixed:], plain[fixed:][order], atol=1e-4)
     np.testing.assert_allclose(moved[:fixed], plain[:fixed], atol=1e-4)
-    far = CandidateObservation(one.state, np.vstack([size * one.candidates for size in (-8, -4, 1, 4, 8)]))
+    far = CandidateObservation(
+        observation.state, np.vstack([size * observation.candidates for size in (-8, -4, 1, 4, 8)])
+    )
     legal = torch.as_tensor(layout.legal(masks_of(SPACE, [5 * number], seed)))
     with torch.inference_mode():
         [scores] = scored.forward(scored.encoder.collate([far]), legal)[:, 0].numpy()
     assert np.ptp(scores[fixed:]) > 1e-3  # they tell candidates apart
-    other = CandidateObservation(one.state, one.candidates + 1)
+    other = CandidateObservation(observation.state, observation.candidates + 1)
     with torch.inference_mode():
-        value, changed = (scored.encoder(scored.encoder.collate([each])) for each in (one, other))
+        value, changed = (scored.encoder(scored.encoder.collate([each])) for each in (observation, other))
     assert not torch.allclose(value, changed)  # the state's features know of its candidates
 
 

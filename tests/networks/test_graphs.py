@@ -25,18 +25,18 @@ BATCH = [observation(np.random.default_rng(seed), count) for seed, count in enum
 FIELDS = ("nodes", "edges", "links", "state", "candidates", "members")
 
 
-def same(one: GraphObservation, other: GraphObservation) -> bool:
-    return all(np.array_equal(getattr(one, field), getattr(other, field)) for field in FIELDS)
+def same(graph: GraphObservation, other: GraphObservation) -> bool:
+    return all(np.array_equal(getattr(graph, field), getattr(other, field)) for field in FIELDS)
 
 
 def test_each_graph_is_encoded_as_if_it_were_alone():
     encoder = network()
     together = encoder.encode(encoder.collate(BATCH))
     begin = 0
-    for place, one in enumerate(BATCH):
-        alone = encoder.encode(encoder.collate([one]))
+    for place, graph in enumerate(BATCH):
+        alone = encoder.encode(encoder.collate([graph]))
         torch.testing.assert_close(alone.states[0], together.states[place])
-        end = begin + len(one.candidates)
+        end = begin + len(graph.candidates)
         torch.testing.assert_close(alone.candidates, together.candidates[begin:end])
         begin = end
     assert together.counts.tolist() == [2, 0, 3, 1, 0]
@@ -55,36 +55,36 @@ def test_batches_are_cut_and_joined():
 @pytest.mark.parametrize("seed", range(10))
 def test_the_numbering_of_nodes_means_nothing(seed: int):
     rng = np.random.default_rng(seed)
-    encoder, one = network(), observation(rng, 3)
-    order = rng.permutation(len(one.nodes))
+    encoder, graph = network(), observation(rng, 3)
+    order = rng.permutation(len(graph.nodes))
     place = np.argsort(order)
-    edges = rng.permutation(len(one.edges))
+    edges = rng.permutation(len(graph.edges))
     turned = replace(
-        one,
-        nodes=one.nodes[order],
-        links=place[one.links[edges]].reshape(-1, 2),
-        edges=one.edges[edges],
-        members=np.stack([one.members[:, 0], place[one.members[:, 1]]], axis=1),
+        graph,
+        nodes=graph.nodes[order],
+        links=place[graph.links[edges]].reshape(-1, 2),
+        edges=graph.edges[edges],
+        members=np.stack([graph.members[:, 0], place[graph.members[:, 1]]], axis=1),
     )
-    first, other = (encoder.encode(encoder.collate([each])) for each in (one, turned))
+    first, other = (encoder.encode(encoder.collate([each])) for each in (graph, turned))
     torch.testing.assert_close(first.states, other.states)
     torch.testing.assert_close(first.candidates, other.candidates)
 
 
 def test_the_order_of_candidates_is_the_order_of_their_features():
-    encoder, one = network(), observation(np.random.default_rng(3), 3)
+    encoder, graph = network(), observation(np.random.default_rng(3), 3)
     order = np.array([2, 0, 1])
-    members = [(new, node) for new, old in enumerate(order) for own, node in one.members if own == old]
-    turned = replace(one, candidates=one.candidates[order], members=np.array(members))
-    first, other = (encoder.encode(encoder.collate([each])) for each in (one, turned))
+    members = [(new, node) for new, old in enumerate(order) for own, node in graph.members if own == old]
+    turned = replace(graph, candidates=graph.candidates[order], members=np.array(members))
+    first, other = (encoder.encode(encoder.collate([each])) for each in (graph, turned))
     torch.testing.assert_close(first.candidates[torch.as_tensor(order)], other.candidates)
     torch.testing.assert_close(first.states, other.states)
 
 
 def test_edges_their_direction_and_members_matter():
-    encoder, one = network(), observation(np.random.default_rng(5), 1)
+    encoder, graph = network(), observation(np.random.default_rng(5), 1)
     line = replace(
-        one,
+        graph,
         nodes=np.eye(3, dtype=np.float32),
         edges=np.ones((2, 2), np.float32),
         links=np.array([[0, 1], [1, 2]]),
@@ -133,13 +133,13 @@ def test_features_are_hidden_throughout_a_graph():
     batch = encoder.collate(BATCH)
     hidden = encoder.separate(encoder.hide(batch, 0.5, torch.Generator().manual_seed(0)))
     columns = 0
-    for one, after in zip(BATCH, hidden, strict=True):
-        for shown, left in ((one.nodes, after.nodes), (one.candidates, after.candidates)):
+    for graph, after in zip(BATCH, hidden, strict=True):
+        for shown, left in ((graph.nodes, after.nodes), (graph.candidates, after.candidates)):
             gone = (left == 0).all(axis=0)
             assert np.array_equal(left, np.where(gone, 0, shown))
             columns += int(gone.sum()) if len(shown) else 0
-        assert all(np.array_equal(getattr(one, name), getattr(after, name)) for name in ("edges", "state"))
-    assert 0 < columns < sum(3 + (5 if len(one.candidates) else 0) for one in BATCH)
+        assert all(np.array_equal(getattr(graph, name), getattr(after, name)) for name in ("edges", "state"))
+    assert 0 < columns < sum(3 + (5 if len(graph.candidates) else 0) for graph in BATCH)
     again = encoder.separate(encoder.hide(batch, 0.5, torch.Generator().manual_seed(0)))
     assert all(map(same, hidden, again))
 
@@ -149,11 +149,11 @@ def test_what_never_varied_in_training_says_nothing():
     encoder = SPEC.build()
     rng = np.random.default_rng(0)
     seen = [observation(rng, 3) for _ in range(20)]
-    for one in seen:
-        one.candidates[:, 4] = 0  # a trait that no rule of the training networks has
+    for graph in seen:
+        graph.candidates[:, 4] = 0  # a trait that no rule of the training networks has
     encoder.adapt(encoder.collate(seen))
     new = replace(seen[0], candidates=seen[0].candidates + np.eye(5, dtype=np.float32)[4])
-    old, other = (encoder.encode(encoder.collate([one])) for one in (seen[0], new))
+    old, other = (encoder.encode(encoder.collate([graph])) for graph in (seen[0], new))
     torch.testing.assert_close(old.candidates, other.candidates)
     known = replace(seen[0], candidates=seen[0].candidates + np.eye(5, dtype=np.float32)[3])
     assert not torch.allclose(old.candidates, encoder.encode(encoder.collate([known])).candidates)

@@ -31,7 +31,7 @@ def test_batches_come_apart_and_together():
     joined = encoder.join(
         [encoder.select(batch, slice(0, 1)), encoder.select(batch, torch.tensor([1, 2, 3]))]
     )
-    assert all((one == other).all() for one, other in zip(encoder.separate(joined), rows, strict=True))
+    assert all((row == other).all() for row, other in zip(encoder.separate(joined), rows, strict=True))
     with pytest.raises(IrgymError, match="6 values but was given 9"):
         encoder.collate([np.zeros((3, 3))])
 

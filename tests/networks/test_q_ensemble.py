@@ -26,8 +26,8 @@ TILES = ActionSpace((ActionKind("tile", ((8, 16), (1, 2))), ActionKind("stop")))
 def ensemble(spec: CandidateSpec, members: int, seed: int) -> QEnsemble:
     torch.manual_seed(seed)
     made = QEnsemble(spec, LAYOUT, members=members)
-    for number, one in enumerate(made.members):
-        one.encoder.adapt(one.encoder.collate(observations([3, 4], seed + number)))
+    for number, member in enumerate(made.members):
+        member.encoder.adapt(member.encoder.collate(observations([3, 4], seed + number)))
     for parameter in made.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     return made
@@ -43,7 +43,7 @@ def test_it_is_the_mean_of_the_members(spec: CandidateSpec, numbers: list[int], 
     batch = made.encoder.collate(observations(numbers, seed))
     found = made.forward(batch, legal)
     with torch.inference_mode():
-        wanted = sum(one.forward(batch, legal) for one in made.members) / members
+        wanted = sum(member.forward(batch, legal) for member in made.members) / members
     torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
 
 
@@ -57,7 +57,7 @@ def test_masks_and_observations_must_agree():
 def test_networks_of_other_encoders_are_averaged_too():
     made = QEnsemble(MlpSpec(4, (8,)), FlatLayout(TILES), members=3)
     batch = made.encoder.collate(list(np.random.default_rng(0).normal(size=(5, 4))))
-    wanted = sum(one.forward(batch) for one in made.members) / 3
+    wanted = sum(member.forward(batch) for member in made.members) / 3
     torch.testing.assert_close(made.forward(batch), wanted)
 
 
@@ -68,4 +68,4 @@ def test_a_file_holds_all_members(tmp_path: Path):
     legal = torch.as_tensor(LAYOUT.legal(masks_of(SPACE, [2, 3])))
     batch = made.encoder.collate(observations([2, 3]))
     torch.testing.assert_close(read.forward(batch, legal), made.forward(batch, legal))
-    assert isinstance(read, QEnsemble) and all(isinstance(one, QNetwork) for one in read.members)
+    assert isinstance(read, QEnsemble) and all(isinstance(member, QNetwork) for member in read.members)

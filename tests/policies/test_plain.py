@@ -80,7 +80,8 @@ def test_scores_and_actions_are_those_of_torch(
     assert plain.act(observations, masks, None) == with_torch.act(observations, masks, None)
     for temperature in (0.5, 2.0):
         drawn = [
-            one.act(observations, masks, np.random.default_rng(3), temperature) for one in (with_torch, plain)
+            policy.act(observations, masks, np.random.default_rng(3), temperature)
+            for policy in (with_torch, plain)
         ]
         assert drawn[0] == drawn[1]
     assert (plain.environment, plain.targets, plain.observation) == ("loops", ("x86-64-v3",), "counts")
@@ -106,12 +107,12 @@ def test_candidates_and_graphs_are_scored_as_by_torch(
     network = {"actor": Actor, "q": QNetwork, "q-ensemble": partial(QEnsemble, members=3)}[kind](spec, layout)
     rng = np.random.default_rng(seed)
     if encoder == "candidates":
-        seen = [candidate_states.observations(numbers, one) for one in range(4)]
+        seen = [candidate_states.observations(numbers, seed) for seed in range(4)]
     else:
         seen = [[graph_states.observation(rng, number) for number in numbers] for _ in range(4)]
-    for one in network.members if kind == "q-ensemble" else [network]:
+    for member in network.members if kind == "q-ensemble" else [network]:
         for observations in seen[1:]:
-            one.encoder.adapt(one.encoder.collate(observations))
+            member.encoder.adapt(member.encoder.collate(observations))
     for parameter in network.parameters():
         torch.nn.init.normal_(parameter, std=0.5)
     with_torch, plain = both(network, tmp_path_factory.mktemp("policy") / "policy.pt")
@@ -165,7 +166,9 @@ def test_policies_that_ship_need_no_torch(name: str):
                         rng.integers(0, 9, (12, 2)),
                         rng.normal(size=spec.state),
                         rng.normal(size=(number, spec.candidate)),
-                        np.array([(one, rng.integers(9)) for one in range(number)], np.int64).reshape(-1, 2),
+                        np.array(
+                            [(candidate, rng.integers(9)) for candidate in range(number)], np.int64
+                        ).reshape(-1, 2),
                     )
                     for number in numbers
                 ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 class OutOfTimeError(Exception):
-    """The training's time is over; the iteration under way is to be dropped."""
+    """The training's time is over; the current iteration must be dropped."""
 
 
 @dataclass
@@ -20,7 +20,7 @@ class Deadline:
     moment: float = math.inf
 
     def check(self) -> None:
-        """Raise if the moment has come; called wherever an iteration can be dropped.
+        """Raise if the moment has passed; called wherever an iteration can be dropped.
 
         Raises:
             OutOfTimeError: It has.

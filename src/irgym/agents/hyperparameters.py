@@ -1,4 +1,4 @@
-"""Hyper-parameters: the groups and ranges that algorithms share, and the check that all go through."""
+"""Hyper-parameters: the groups and ranges that algorithms share, and their check."""
 
 from dataclasses import dataclass
 from typing import Annotated, ClassVar
@@ -6,7 +6,7 @@ from typing import Annotated, ClassVar
 from irgym.base.values import Range, check_fields
 
 GREATEST = 1e30
-"""What torch can still compute with in 32 bits."""
+"""Upper limit of numbers, within torch's 32-bit range."""
 
 Count = Annotated[int, Range(low=1)]
 CountOrNone = Annotated[int, Range(low=0)]
@@ -22,60 +22,60 @@ Seed = Annotated[int, Range(low=0)]
 
 @dataclass(frozen=True)
 class Hyperparameters:
-    """What configures an algorithm: a frozen dataclass whose fields declare types and ranges.
+    """Base of an algorithm's configuration: a frozen dataclass whose fields declare types and ranges.
 
-    None of its values is ever out of range: it cannot be made so. What concerns several fields, a
-    configuration checks where it is used.
+    Every instance is within its ranges. Conditions on several fields are checked where a configuration is
+    used.
     """
 
     name: ClassVar[str] = "the algorithm"
-    """The algorithm, for messages."""
+    """Name of the algorithm, for messages."""
 
     def __post_init__(self) -> None:
-        """Make sure that every value suits its declaration.
+        """Check each value against its declaration.
 
         Raises:
-            IrgymError: One does not; the message names it, its value and its range.
+            IrgymError: One does not match; the message names it, its value and its range.
         """
         check_fields(self, self.name)
 
 
 @dataclass(frozen=True)
 class RandomOptions(Hyperparameters):
-    """What repeats a run."""
+    """Options that make a run repeatable."""
 
     seed: Seed = 0
-    """Of all random choices."""
+    """Seed of all random choices."""
     threads: Threads = 1
     """Threads of torch."""
 
 
 @dataclass(frozen=True)
 class NetworkOptions(Hyperparameters):
-    """What a network is like."""
+    """Options of a network."""
 
     hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
     """tanh or relu."""
     encoder: str = ""
-    """mlp, or lstm for observations of several rows; empty for the one that suits the observation."""
+    """mlp, or lstm for observations of several rows; empty for the observation's default encoder."""
     normalise_observations: bool = False
-    """Whether inputs are brought to mean 0 and deviation 1 over what was seen so far."""
+    """Whether to normalise inputs to mean 0 and deviation 1, by running statistics."""
     observation: str = ""
-    """Name of what is observed; several, separated by commas, are joined; empty for the default."""
+    """Name of the observation; several, separated by commas, are joined; empty for the default."""
 
 
 @dataclass(frozen=True)
 class TrainingOptions(RandomOptions, NetworkOptions):
-    """What every learner of a training run has."""
+    """Options of every learner."""
 
     iterations: Count = 200
-    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    """Length of the training, and of annealing."""
     episodes: Episodes = 64
     """Episodes collected in an iteration."""
     normalise_rewards: bool = True
-    """Whether rewards are divided by the deviation of the returns so far."""
+    """Whether to divide rewards by the deviation of the returns so far."""
     validate_every: CountOrNone = 0
     """Iterations between greedy evaluations on validation programs; 0 for none."""
     checkpoint_every: Weight = 30.0

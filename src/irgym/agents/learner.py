@@ -1,4 +1,4 @@
-"""What training needs of an algorithm: a configuration that builds a learner, and the learner."""
+"""Interfaces between training and algorithms: a configuration, and the learner that it builds."""
 
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -13,12 +13,12 @@ class Statistics:
     """Means over the gradient steps of one iteration; None where an algorithm has no such quantity.
 
     Attributes:
-        entropy: Of the policy, nats.
+        entropy: Entropy of the policy, nats.
         policy_loss: The loss of the policy.
-        value_loss: Of the value function; for a Q-learner its temporal-difference loss.
+        value_loss: The loss of the value function; for a Q-learner its temporal-difference loss.
         kl: Approximate divergence of the new policy from the old, nats.
         clip_fraction: Share of probability ratios outside the clip range.
-        explained_variance: Of the returns by the values; 1 is perfect.
+        explained_variance: Share of the returns' variance that the values explain; 1 is perfect.
         epsilon: Share of uniform exploration.
         lr: Learning rate.
     """
@@ -38,7 +38,7 @@ class Learner(Protocol):
 
     @property
     def config(self) -> "AgentConfig":
-        """Its hyper-parameters, those that were left open included."""
+        """Its hyper-parameters, with all defaults resolved."""
         ...
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
@@ -46,15 +46,15 @@ class Learner(Protocol):
         ...
 
     def policy(self) -> TorchPolicy:
-        """Return the present policy; it shares its weights with the learner."""
+        """Return the current policy; it shares its weights with the learner."""
         ...
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the rest of the training, as tensors and plain values."""
+        """Return the complete state of the training, as tensors and plain values."""
         ...
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`; training then continues exactly."""
         ...
 
 
@@ -63,7 +63,7 @@ class AgentConfig(Protocol):
 
     @property
     def iterations(self) -> int:
-        """Iterations of a training by default, at whose end annealed quantities have reached theirs."""
+        """Default length of the training, and length of annealing."""
         ...
 
     @property
@@ -85,6 +85,6 @@ class AgentConfig(Protocol):
         """Return a learner at the beginning of its training.
 
         Raises:
-            IrgymError: A value makes no sense; the message says which.
+            IrgymError: A value is invalid; the message says which.
         """
         ...

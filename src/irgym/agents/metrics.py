@@ -1,4 +1,4 @@
-"""What a training tells of itself, iteration by iteration."""
+"""Metrics of a training, iteration by iteration."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -12,22 +12,21 @@ from irgym.cost_model.quality import Quality
 
 @dataclass(frozen=True)
 class Metrics:
-    """What one iteration did. Counts of steps, episodes and evaluations run from the start of training.
+    """Metrics of one iteration. Counts of steps, episodes and evaluations run from the start of training.
 
     Attributes:
         iteration: From 1.
         episodes: Episodes so far.
         env_steps: Environment steps so far.
-        evaluations: States whose cost was asked for, so far; the same state twice in an iteration is one.
-        cached: How many of those the cost cache answered.
+        evaluations: Requested costs of states so far; the same state twice in an iteration counts once.
+        cached: How many of those came from the cost cache.
         failures: How many of those had no cost.
-        predicted: Further states whose cost was predicted instead, so far; rewards rest on them, and nothing
-            else here does.
+        predicted: Additional states with predicted costs so far; only rewards use the predictions.
         seconds: Training time so far, interruptions left out.
         evaluations_per_s: Of this iteration.
         reward_mean: Mean return of the iteration's episodes.
-        speedup: Geometric mean over them of first cost / last cost, those failed or predicted left out; None
-            if all were.
+        speedup: Geometric mean over them of first cost / last cost, without failed or predicted ones; None
+            if no others are left.
         best_speedup: Greatest first cost / least cost among them; None if all failed.
         validation: Mean return of the greedy policy on the validation programs, when it was measured.
         rank_correlation: See `Quality`: of this iteration's predictions for what was then measured.
@@ -62,7 +61,7 @@ class Metrics:
 
 @dataclass
 class Progress:
-    """Where a training stands, apart from its learner."""
+    """Progress of a training, apart from its learner."""
 
     iteration: int = 0
     episodes: int = 0
@@ -97,12 +96,12 @@ def metrics_of(
     """Return the metrics of an iteration that `progress` has counted already.
 
     Args:
-        progress: Where the training stands after it.
-        outcomes: What its episodes came to.
-        statistics: Of its gradient steps.
-        validation: Mean return of the greedy policy, where it was measured.
-        elapsed: Seconds that it took.
-        quality: Of its predictions, where there were any.
+        progress: Progress after the iteration.
+        outcomes: Outcomes of its episodes.
+        statistics: Statistics of its gradient steps.
+        validation: Mean return of the greedy policy, if it was measured.
+        elapsed: Duration in seconds.
+        quality: Quality of its predictions, if there were any.
     """
     first, last, best = outcomes.first, outcomes.last, outcomes.best
     finished = np.isfinite(first) & np.isfinite(last)

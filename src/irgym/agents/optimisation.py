@@ -1,4 +1,4 @@
-"""What every gradient-based learner does: seeded initial weights, annealing, clipped gradient steps."""
+"""Optimisation of networks: seeded initial weights, annealing, gradient steps with clipping."""
 
 import math
 from collections.abc import Generator, Iterable
@@ -15,7 +15,7 @@ Optimiser = Literal["adam", "rmsprop"]
 
 
 class DivergedError(IrgymError):
-    """A training has come to values that are not finite, from which there is no way back."""
+    """A training has reached values that are not finite, from which it cannot recover."""
 
     def __init__(self, what: str, value: float) -> None:
         super().__init__(
@@ -39,7 +39,7 @@ def seeded(seed: int) -> Generator[None]:
 
 
 def anneal(start: float, end: float, iteration: int, iterations: int) -> float:
-    """Return the value on the way from `start` to `end`, linear in iterations and constant after them."""
+    """Interpolate linearly from `start` to `end` over the iterations; constant afterwards."""
     return start + (end - start) * min(1.0, iteration / max(1, iterations))
 
 
@@ -106,5 +106,5 @@ class Descent:
         return self._optimiser.state_dict()
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned."""
+        """Restore a state from `state_dict`."""
         self._optimiser.load_state_dict(state)

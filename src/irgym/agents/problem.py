@@ -1,4 +1,4 @@
-"""What an agent is trained on."""
+"""The training problem: programs, evaluator and reward."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,17 +14,17 @@ from irgym.core.task import Task
 
 @dataclass(frozen=True)
 class Problem:
-    """Programs to learn from, who measures them, and what is rewarded.
+    """Programs to learn from, with the evaluator of their costs and the reward.
 
     Attributes:
-        tasks: At least one; all with the same actions and kind of observation. May make them lazily.
-        evaluator: Answers for costs.
-        reward: From costs to rewards.
+        tasks: At least one; all with the same actions and kind of observation. The sequence may be lazy.
+        evaluator: Evaluates costs.
+        reward: Maps costs to rewards.
         peaks: The peak of each target by its name, in GFLOP/s, for rewards that need an ideal cost.
-        makers: Calls that make the tasks in another process, one for each of `tasks`; none where only this
-            process has them.
+        makers: Calls that make the tasks in another process, one for each of `tasks`; empty if only this
+            process can make them.
         families: The family of each program by its URI, see `irgym.core.environment.Environment.family`;
-            those that are not named are all of one.
+            all others are of one family.
         deadline: When the training stops.
     """
 
@@ -37,18 +37,18 @@ class Problem:
     deadline: Deadline = field(default_factory=Deadline)
 
     def analysed(self) -> "Problem":
-        """Return this problem on tasks that have the analysis of every state at hand."""
+        """Return this problem with tasks that hold an analysis of each state."""
         return replace(self, tasks=tuple(capabilities.analysed(task) for task in self.tasks))
 
     def unshaped(self) -> "Problem":
-        """Return this problem with the reward that shaping was added to: what a policy is judged by."""
+        """Return this problem without reward shaping, to judge a policy by."""
         return replace(self, reward=self.reward.reward) if isinstance(self.reward, Shaped) else self
 
 
 def make_task(
     environment: str, uri: str, backend: str | None, target: str | None, objective: str | None
 ) -> Task[Any]:
-    """Return the task of a URI; back end, target and objective are the environment's own unless named.
+    """Return the task of a URI; back end, target and objective default to the environment's.
 
     Raises:
         IrgymError: There is no such environment, program, back end, target or objective here.
@@ -63,6 +63,6 @@ def makers_of(
     targets: Sequence[str | None] = (None,),
     objective: str | None = None,
 ) -> list[Call]:
-    """Return the calls of `make_task` for some programs, each for all targets, to be run in any process."""
+    """Return calls of `make_task` for each program and target, which any process can run."""
     name = f"{make_task.__module__}:{make_task.__name__}"
     return [Call(name, (environment, uri, backend, target, objective)) for uri in uris for target in targets]

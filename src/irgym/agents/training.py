@@ -30,59 +30,69 @@ from irgym.policies import heads
 from irgym.policies.run_folder import RunFolder
 
 SECURED = 10
-"""Checkpoints precede each iteration once the time left is less than this many of the longest so far."""
+"""A checkpoint precedes each iteration once the time left is below this multiple of the longest iteration."""
 
 OnIteration = Callable[[Metrics], None]
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Setup of a training, beside its problem; a resumption needs an equal one.
+
+    Attributes:
+        validation: Programs for the greedy evaluation that chooses the policy to keep, every
+            `config.validate_every` iterations. Without them the newest policy is kept.
+        screen: Evaluator for the learner in place of the problem's, which it wraps; validations are measured.
+        environment: Name of the environment, for the policy's file.
+        details: Plain values kept in config.json; a resumption must give equal ones.
+    """
+
+    validation: Sequence[Task[Any]] = ()
+    screen: Screen | None = None
+    environment: str = ""
+    details: Mapping[str, Any] = field(default_factory=dict[str, Any])
 
 
 def train(
     config: AgentConfig,
     problem: Problem,
     run: Path,
+    setup: Setup = Setup(),
     *,
     resume: bool = False,
     iterations: int | None = None,
     seconds: float | None = None,
     progress: OnIteration | None = None,
-    validation: Sequence[Task[Any]] = (),
-    environment: str = "",
-    details: Mapping[str, Any] | None = None,
-    screen: Screen | None = None,
 ) -> TorchPolicy:
     """Train an agent, or continue a training exactly where its last checkpoint left it.
 
     Args:
         config: The algorithm and its hyper-parameters.
-        problem: What to learn.
+        problem: Programs, evaluator and reward.
         run: Folder of the run; see `run_folder`.
-        resume: Continue the run in that folder rather than start one.
-        iterations: Number of iterations after which to stop, those before a resumption included.
-            Default: as many as the configuration says, or any number where `seconds` is given.
-        seconds: Training time after which to stop, likewise. An iteration that is under way then is dropped,
-            and a resumption does it again.
+        setup: Validation programs, screening model, and values to record.
+        resume: Continue the run in the folder instead of starting one.
+        iterations: Number of iterations after which to stop, counting those before a resumption.
+            By default the configuration's number, or no limit if `seconds` is given.
+        seconds: Training time after which to stop, counting likewise. The iteration in progress
+            is then dropped; a resumption repeats it.
         progress: Called after each iteration.
-        validation: Programs for the greedy evaluation that chooses the policy to keep, every
-            `config.validate_every` iterations. Without them the newest policy is kept.
-        environment: Name of the environment, for the policy's file.
-        details: Plain values kept in config.json; a resumption must give equal ones.
-        screen: Answers for costs in the learner's place of the problem's evaluator, on which it rests itself;
-            validations are measured.
 
     Returns:
         The policy kept in `policy.pt`.
 
     Raises:
-        IrgymError: The folder already holds a run, or the options of a resumed run differ; or the time was
-            over before a single iteration was done.
-        DivergedError: A loss, a return or a weight is not finite; the files are those of before.
-        StorageError: A file cannot be written, what is resumed is missing or damaged, or another process
+        IrgymError: The folder already holds a run, or the options of a resumed run differ; or no iteration
+            finished in time.
+        DivergedError: A loss, a return or a weight is not finite; the previous files stay.
+        StorageError: A file cannot be written, the run to resume is missing or damaged, or another process
             trains in the folder.
     """
     folder = RunFolder(run)
     torch.set_num_threads(config.threads)
-    learner = config.build(problem if screen is None else replace(problem, evaluator=screen))
-    training = _Training(learner, problem, folder, validation, environment, screen)
-    description = {"environment": environment, **_values_of(learner.config), **(details or {})}
+    learner = config.build(problem if setup.screen is None else replace(problem, evaluator=setup.screen))
+    training = _Training(learner, problem, folder, setup)
+    description = {"environment": setup.environment, **_values_of(learner.config), **setup.details}
     if iterations is None:
         iterations = config.iterations if seconds is None else None
     with folder.held(resume):
@@ -103,38 +113,34 @@ def train(
 
 @dataclass
 class _Training:
-    """A training under way.
+    """A training in progress.
 
     Attributes:
-        learner: What is trained.
-        problem: What is learnt, without the screen.
-        folder: Where the run is kept.
-        validation: Programs that choose the policy to keep.
-        environment: Name of the environment, for the policy's file.
-        screen: See `train`.
-        progress: Where it stands.
+        learner: The learner.
+        problem: The problem, with the evaluator that measures.
+        folder: The run folder.
+        setup: See `train`.
+        progress: Counts so far.
     """
 
     learner: Learner
     problem: Problem
     folder: RunFolder
-    validation: Sequence[Task[Any]]
-    environment: str
-    screen: Screen | None
+    setup: Setup
     progress: Progress = field(default_factory=Progress)
     _saved: int = -1
     _longest_s: float = 0.0
 
     def restore(self) -> None:
-        """Go back to the last checkpoint."""
+        """Restore the last checkpoint."""
         state = checkpoint.restore(self.folder)
         try:
             self.learner.load_state_dict(state["learner"])
             self.progress = Progress(**state["progress"])
-            if self.screen is not None:
-                self.screen.load_state_dict(_arrays(state["screen"]))
+            if self.setup.screen is not None:
+                self.setup.screen.load_state_dict(_arrays(state["screen"]))
         except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
-            # What torch and numpy raise for weights of another network, or for parts that are not there.
+            # Errors of torch and numpy for weights of another network, or for missing parts.
             raise StorageError(
                 f"{self.folder.checkpoint} does not belong to the run that config.json describes, or is of "
                 "another version of irgym: put the run's own file there, or start another run"
@@ -143,12 +149,12 @@ class _Training:
         self.folder.truncate_metrics(self.progress.iteration)
 
     def save(self) -> None:
-        """Write a checkpoint; and the newest policy, unless a validation has chosen one."""
+        """Write a checkpoint, and the newest policy unless a validation has chosen one."""
         if not (self._validates and self.progress.best_validation > -math.inf):
             self._policy().save(self.folder.policy)
         state = {"learner": self.learner.state_dict(), "progress": asdict(self.progress)}
-        if self.screen is not None:
-            state["screen"] = _tensors(self.screen.state_dict())
+        if self.setup.screen is not None:
+            state["screen"] = _tensors(self.setup.screen.state_dict())
         checkpoint.save(self.folder, state)
         self._saved = self.progress.iteration
 
@@ -161,7 +167,7 @@ class _Training:
                 self._set_deadline(seconds)
                 try:
                     metrics = self.iterate()
-                except OutOfTimeError:  # what the learner holds now is half an iteration: the file counts
+                except OutOfTimeError:  # the learner is in mid-iteration: the checkpoint counts
                     break
                 self.folder.append_metrics(asdict(metrics))
                 board.write(metrics)
@@ -176,9 +182,10 @@ class _Training:
             board.close()
 
     def _set_deadline(self, seconds: float | None) -> None:
-        """Let the next iteration be dropped when the time is over, where the file has all before it.
+        """Set the deadline of the next iteration, if a checkpoint holds all previous ones.
 
-        To write the file before each of many short iterations would take longer than what one of them loses.
+        Near the end of the time a checkpoint precedes each iteration. Earlier, writing them would take longer
+        than the iteration that could be lost.
         """
         deadline = self.problem.deadline
         left = math.inf if seconds is None else seconds - self.progress.seconds
@@ -191,32 +198,32 @@ class _Training:
             evaluator.before_chunk = deadline.check
 
     def done(self, iterations: int | None, seconds: float | None) -> bool:
-        """Say whether it has gone on for so many iterations, or so long."""
+        """Return whether the limit of iterations or seconds is reached."""
         return (iterations is not None and self.progress.iteration >= iterations) or (
             seconds is not None and self.progress.seconds >= seconds
         )
 
     def iterate(self) -> Metrics:
-        """Let the learner iterate once, and validate where it is time."""
+        """Let the learner iterate once, and validate if it is due."""
         start = time.perf_counter()
-        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence by what comes next
+        with np.errstate(over="ignore", invalid="ignore"):  # `_check` reports it
             outcomes, statistics = self.learner.iterate()
         self._check(outcomes, statistics)
         score: float | None = None
         if self._validates and (self.progress.iteration + 1) % self.learner.config.validate_every == 0:
             policy = self._policy()
-            score = greedy_score(policy, self.validation, self.problem)
+            score = greedy_score(policy, self.setup.validation, self.problem)
             if score > self.progress.best_validation:
                 self.progress.best_validation = score
                 policy.save(self.folder.policy)
         elapsed = time.perf_counter() - start
         self._longest_s = max(self._longest_s, elapsed)
         self.progress.count(outcomes, elapsed)
-        quality = None if self.screen is None else self.screen.quality
+        quality = None if self.setup.screen is None else self.setup.screen.quality
         return metrics_of(self.progress, outcomes, statistics, score, elapsed, quality)
 
     def _check(self, outcomes: Outcomes, statistics: Statistics) -> None:
-        """Make sure that there is something to go on from, before any file is replaced.
+        """Check that the iteration's results are finite, before any file is replaced.
 
         Raises:
             DivergedError: A return, a loss or a weight of the policy is not finite.
@@ -235,11 +242,11 @@ class _Training:
 
     @property
     def _validates(self) -> bool:
-        return self.learner.config.validate_every > 0 and len(self.validation) > 0
+        return self.learner.config.validate_every > 0 and len(self.setup.validation) > 0
 
     def _policy(self) -> TorchPolicy:
         network = self.learner.policy().network
-        return TorchPolicy(network, self.environment, targets_of(self.problem.tasks))
+        return TorchPolicy(network, self.setup.environment, targets_of(self.problem.tasks))
 
 
 def _values_of(config: AgentConfig) -> dict[str, Any]:
@@ -264,14 +271,14 @@ def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Probl
 
 
 def _tensors(state: Any) -> Any:
-    """Return nested dictionaries with tensors for arrays, as files hold them."""
+    """Return nested dictionaries with arrays converted to tensors, for files."""
     if isinstance(state, dict):
         return {name: _tensors(value) for name, value in cast(dict[str, Any], state).items()}
     return torch.as_tensor(state) if isinstance(state, np.ndarray) else state
 
 
 def _arrays(state: Any) -> Any:
-    """Return what `_tensors` was given."""
+    """Return the inverse of `_tensors`."""
     if isinstance(state, dict):
         return {name: _arrays(value) for name, value in cast(dict[str, Any], state).items()}
     return state.numpy() if isinstance(state, torch.Tensor) else state

@@ -153,17 +153,11 @@ class _Plan:
         progress: "Callable[[Metrics], None] | None",
     ) -> "TorchPolicy":
         """Train."""
+        from irgym.agents.training import Setup
         from irgym.agents.training import train as run_training
 
         training, share = self.training, self.training.screen
-        return run_training(
-            self.config,
-            problem,
-            folder,
-            resume=training.resume,
-            iterations=training.iterations,
-            seconds=seconds,
-            progress=progress,
+        setup = Setup(
             validation=spread(problem.tasks, training.validate),
             environment=self.environment.name,
             details={
@@ -180,6 +174,16 @@ class _Plan:
             screen=None
             if share is None
             else Screen(bench.evaluator, problem.tasks, share, self.seed, problem.families),
+        )
+        return run_training(
+            self.config,
+            problem,
+            folder,
+            setup,
+            resume=training.resume,
+            iterations=training.iterations,
+            seconds=seconds,
+            progress=progress,
         )
 
 

@@ -1,7 +1,7 @@
-"""Learned cost models: what programs will cost, told from what was measured, to measure fewer of them.
+"""Learned cost models: they predict costs from past measurements, to save measurements.
 
-As in AutoTVM (arXiv 1805.08166) and Ansor (arXiv 2006.06762). A prediction decides what is measured, and may
-reward a learner; it is never recorded, and never a result.
+As in AutoTVM (arXiv 1805.08166) and Ansor (arXiv 2006.06762). Predictions select the candidates to measure,
+and may serve as rewards in training; they are never recorded, and never results.
 """
 
 from irgym.cost_model.model import CostModel, Samples

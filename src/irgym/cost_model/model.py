@@ -1,4 +1,4 @@
-"""The cost model: gradient-boosted trees on the logarithm of a cost over that of the program as written."""
+"""The cost model: gradient-boosted trees on the logarithm of a cost relative to the original program."""
 
 import importlib
 import importlib.util
@@ -14,26 +14,26 @@ from irgym.core import capabilities
 from irgym.core.task import Task
 
 INSTALL = "pip install 'irgym[screen]'"
-"""What installs the library of the trees."""
+"""Command that installs the library of the trees."""
 
 LEAST = 32
-"""Measurements from which a model can be fitted."""
+"""Least number of measurements to fit a model."""
 
 GROWTH = 0.05
-"""By which share the measurements must have grown before a model is fitted to them anew."""
+"""Growth of the measurements, as a share, after which the model is fitted again."""
 
 CAPACITY = 8192
-"""Measurements of its own that a model learns from: the newest."""
+"""Number of measurements of the current run that a model learns from, the newest."""
 
 MANY = 16384
-"""Samples from which larger trees are fitted. With 44,000 of linalg, the schedules that these liked best of
-other programs cost 5 % less than those that the small ones did."""
+"""Least number of samples for the larger trees. With 44,000 samples of linalg, the schedules that these
+ranked best on other programs cost 5 % less than those of the small trees."""
 
 _SMALL = {"max_iter": 100, "learning_rate": 0.1, "max_leaf_nodes": 31, "min_samples_leaf": 5}
 _LARGE = {"max_iter": 600, "learning_rate": 0.06, "max_leaf_nodes": 63, "min_samples_leaf": 8}
 
 FAILED = math.log(100.0)
-"""What counts as the logarithm of a failure's relative cost."""
+"""Logarithm of the relative cost of a failure."""
 
 FloatArray = NDArray[np.float32]
 
@@ -50,7 +50,7 @@ class Samples(NamedTuple):
     targets: NDArray[np.float64]
 
     def then(self, other: "Samples") -> "Samples":
-        """Return these samples and some more; either may be none."""
+        """Return these samples and others; either may be empty."""
         if not len(self.targets) or not len(other.targets):
             return self if len(self.targets) else other
         return Samples(
@@ -67,20 +67,20 @@ _Predict = Callable[[FloatArray], NDArray[np.float64]]
 
 
 def log_ratio(cost: float, first: float) -> float:
-    """Return what a model learns from a cost: its logarithm, relative to that of the program as written.
+    """Return the model's target for a cost: the logarithm of its ratio to the original program's cost.
 
     Args:
         cost: The cost; infinite for a failure.
-        first: The cost of the program as written, finite.
+        first: The cost of the original program, finite.
     """
     return math.log(cost / first) if 0.0 < cost < math.inf else FAILED
 
 
 def check_predictable(task: Task[Any]) -> None:
-    """Make sure that costs of a task's programs can be predicted here.
+    """Check that costs of a task can be predicted.
 
     Raises:
-        IrgymError: Nothing is measured, or its environment does not say what costs depend on.
+        IrgymError: Its costs are not measured, or the task has no cost features.
         BackendError: The library of the trees is missing.
     """
     initial = task.initial()
@@ -93,13 +93,13 @@ def check_predictable(task: Task[Any]) -> None:
 
 
 class CostModel:
-    """Predicts costs from what was measured before, and corrects itself by what is measured now.
+    """Predicts costs from past measurements, with corrections from new ones.
 
-    Trees are fitted to the prior samples once. To what they leave unexplained of the own samples, which are
-    fewer, others are fitted again and again.
+    Base trees are fitted once, to the prior samples. Correction trees are fitted repeatedly, to the residuals
+    of the current run's samples, which are fewer.
 
     Args:
-        prior: What was measured before; too few are left out.
+        prior: Past measurements; ignored if there are fewer than `LEAST`.
     """
 
     def __init__(self, prior: Samples = NONE) -> None:
@@ -110,11 +110,11 @@ class CostModel:
 
     @property
     def ready(self) -> bool:
-        """Whether enough was measured to predict anything."""
+        """Whether there are enough measurements for predictions."""
         return self._base is not None or len(self._own.targets) + len(self._new.targets) >= LEAST
 
     def learn(self, samples: Samples) -> None:
-        """Take in what was measured."""
+        """Add new measurements."""
         self._new = self._new.then(samples)
 
     def predict(self, cost_features: FloatArray) -> NDArray[np.float64]:
@@ -131,23 +131,23 @@ class CostModel:
         return predicted if self._correction is None else predicted + self._correction(cost_features)
 
     def _correct(self, own: Samples) -> None:
-        """Fit to the newest of the own samples."""
+        """Fit the correction to the newest of the current run's samples."""
         self._own = Samples(own.cost_features[-CAPACITY:], own.targets[-CAPACITY:])
         rest = self._own.targets - self._based(self._own.cost_features)
         self._correction = _fit(Samples(self._own.cost_features, rest))
 
     def _based(self, cost_features: FloatArray) -> NDArray[np.float64]:
-        """Return what the prior samples alone say."""
+        """Return the predictions of the base trees."""
         return np.zeros(len(cost_features)) if self._base is None else self._base(cost_features)
 
     def state_dict(self) -> dict[str, dict[str, NDArray[Any]]]:
-        """Return all that predictions depend on."""
+        """Return the complete state of the model."""
         samples = {"prior": self._prior, "own": self._own, "new": self._new}
-        return {name: one._asdict() for name, one in samples.items()}
+        return {name: part._asdict() for name, part in samples.items()}
 
     @staticmethod
     def of(state: Mapping[str, Mapping[str, NDArray[Any]]]) -> "CostModel":
-        """Return the model whose `state_dict` this is: it predicts the same, now and later."""
+        """Restore a model from its `state_dict`; all its predictions stay the same."""
         model = CostModel(Samples(**state["prior"]))
         if len(state["own"]["targets"]):
             model._correct(Samples(**state["own"]))
@@ -156,15 +156,15 @@ class CostModel:
 
 
 def _fit(samples: Samples) -> _Predict:
-    """Fit trees, always the same to the same samples, and return what predicts by them."""
+    """Fit trees, deterministically, and return their prediction function."""
     ensemble: Any = importlib.import_module("sklearn.ensemble")
     threads: Any = importlib.import_module("threadpoolctl")
     size = _LARGE if len(samples.targets) >= MANY else _SMALL
-    # The absolute error: it is not worth being exact about failures and what is slow beyond measure.
+    # Absolute error: the exact costs of failures and very slow programs do not matter.
     trees = ensemble.HistGradientBoostingRegressor(
         loss="absolute_error", max_features=0.3, early_stopping=False, random_state=0, **size
     )
-    # Several threads add up in any order; and candidates may be timed on another core.
+    # One thread: several sum in any order, and would disturb timings on other cores.
     with threads.threadpool_limits(1, "openmp"):
         trees.fit(*samples)
 

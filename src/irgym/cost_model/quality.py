@@ -1,4 +1,4 @@
-"""How good predictions were."""
+"""Quality of predictions."""
 
 from typing import NamedTuple
 
@@ -7,11 +7,11 @@ from numpy.typing import NDArray
 
 
 class Quality(NamedTuple):
-    """How well predicted and measured costs agree.
+    """Agreement of predicted and measured costs.
 
     Attributes:
         rank_correlation: Spearman's; 1 is a perfect order.
-        error: Root of the mean square of the error of the costs' natural logarithms; 0.1 is about 10 %.
+        error: Root-mean-square error of the costs' natural logarithms; 0.1 is about 10 %.
     """
 
     rank_correlation: float
@@ -19,9 +19,9 @@ class Quality(NamedTuple):
 
 
 def quality_of(predicted: NDArray[np.float64], measured: NDArray[np.float64]) -> Quality | None:
-    """Return how well N predictions agree with N measurements, both logarithms.
+    """Return the agreement of N predictions with N measurements, both logarithms.
 
-    None for fewer than three, and where all of either are equal: there is no order then.
+    None for N below three, or if all values of either are equal, since they then have no order.
     """
     if min(len(np.unique(predicted)), len(np.unique(measured))) < 2 or len(measured) < 3:
         return None

@@ -1,4 +1,4 @@
-"""What a cost model can learn before anything is measured: the costs that were recorded in the past."""
+"""Training data from recorded costs, for a cost model before any measurement."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,26 +13,27 @@ from irgym.core.task import Task
 from irgym.cost_model.model import NONE, FloatArray, Samples, log_ratio
 
 RECORDS = 4096
-"""Records that a search learns from: the newest. It has no time to read more."""
+"""Number of records that a search learns from, the newest. Reading more takes too long."""
 
 PROGRAMS = 64
-"""Programs whose records a search learns from: those measured last. Each has to be read again."""
+"""Number of programs whose records a search learns from, the newest. Each program must be loaded."""
 
 TaskOf = Callable[[str], Task[Any] | None]
-"""Returns the task of a URI, or None where its records do not matter."""
+"""Maps a URI to its task, or to None to skip its records."""
 
 
 def recorded_samples(
     history: CostHistory, task: Task[Any], task_of: TaskOf, limit: int | None = RECORDS
 ) -> Samples:
-    """Return what was recorded of programs of a task's environment, under its objective and for its target.
+    """Return samples from records of programs of a task's environment, for its objective and target.
 
-    Left out are programs as written, which say nothing about schedules, and those never measured as such;
-    records of other versions of a program or of the toolchain; and those whose text cannot be read back.
+    Omitted are unmodified programs, which say nothing about schedules; programs without a measurement of the
+    original; records of other versions of a program or the toolchain; and records whose text cannot be read
+    back.
 
     Args:
-        history: Where the records are.
-        task: Says which environment, objective and target.
+        history: The records.
+        task: Selects environment, objective and target.
         task_of: Returns the tasks to learn from.
         limit: Greatest number of records to read, the newest; None for all.
     """
@@ -41,7 +42,7 @@ def recorded_samples(
         own = task_of(program)
         if own is not None and len((part := _samples(history, own, records)).targets):
             parts.append(part)
-    # At once: adding one program after the other copies all samples for each.
+    # In one step: adding program by program would copy all samples each time.
     return Samples(*map(np.concatenate, zip(*parts, strict=True))) if parts else NONE
 
 
@@ -49,8 +50,8 @@ def records_by_program(history: CostHistory, task: Task[Any], limit: int | None)
     """Return the newest records of programs of a task's environment, under its objective and for its target.
 
     Args:
-        history: Where the records are.
-        task: Says which environment, objective and target.
+        history: The records.
+        task: Selects environment, objective and target.
         limit: Greatest number of records; None for all.
     """
     grouped: dict[str, list[Record]] = {}
@@ -61,15 +62,15 @@ def records_by_program(history: CostHistory, task: Task[Any], limit: int | None)
 
 
 def _samples(history: CostHistory, task: Task[Any], records: Sequence[Record]) -> Samples:
-    """Return what is recorded of one program."""
-    written = task.job(task.initial())
-    [first] = history.recall([written])
+    """Return the samples of one program."""
+    original = task.job(task.initial())
+    [first] = history.recall([original])
     if first is None or not first.ok:
         return NONE
     rows: list[FloatArray] = []
     targets: list[float] = []
     for record in records:
-        if record.toolchain != written.toolchain or record.schedule == written.schedule:
+        if record.toolchain != original.toolchain or record.schedule == original.schedule:
             continue
         row = cost_features_of(task, record.schedule)
         if row is not None:
@@ -79,16 +80,16 @@ def _samples(history: CostHistory, task: Task[Any], records: Sequence[Record]) -
 
 
 def cost_features_of(task: Task[Any], schedule: str) -> FloatArray | None:
-    """Return what a schedule's cost is predicted from, shape [K]; None where its text cannot be read back."""
+    """Return the cost features of a schedule, shape [K]; None if its text cannot be read back."""
     state = capabilities.recorded(task, schedule)
     cost_features = None if state is None else capabilities.cost_features(task, state)
     return None if cost_features is None else cost_features.astype(np.float32)
 
 
 def tasks_beside(task: Task[Any]) -> TaskOf:
-    """Return what finds the tasks of other programs of a task's environment, the first `PROGRAMS` of them.
+    """Return a function from URIs to tasks of a task's environment, for the first `PROGRAMS` URIs.
 
-    Its own program is the task itself. Programs that are not to be had any more, such as files, are left out.
+    The task itself stands for its URI. Programs that no longer exist, such as deleted files, map to None.
     """
     environment = task.uri.partition(":")[0]
     known: dict[str, Task[Any] | None] = {task.uri: task}

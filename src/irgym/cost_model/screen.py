@@ -1,4 +1,4 @@
-"""A screen: an evaluator that measures the promising ones of new programs, and predicts the others."""
+"""Screening: an evaluator that measures the promising candidates and predicts the costs of the others."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ _Identity = tuple[str, str]
 
 
 class _Candidate(NamedTuple):
-    """A new program whose cost can be predicted."""
+    """A new candidate whose cost can be predicted."""
 
     job: Job
     first: float
@@ -29,35 +29,35 @@ class _Candidate(NamedTuple):
 
 
 def check_share(share: float) -> None:
-    """Make sure that a share of programs can be measured.
+    """Check a share of candidates to measure.
 
     Raises:
-        IrgymError: It is none, or more than all.
+        IrgymError: It is not above 0 and at most 1.
     """
     if not 0.0 < share <= 1.0:
         raise IrgymError(f"a share of {share:g} cannot be measured: choose more than 0 and at most 1")
 
 
 class Screen:
-    """An evaluator that measures a share of the new programs of each batch, and predicts the others' costs.
+    """An evaluator that measures a share of the new candidates of each batch, and predicts the others' costs.
 
-    Of each family of programs it measures those predicted to gain most over the best schedule of the same
-    program measured so far, and some at random. What is recorded, what is as written, and what there is not
-    enough to predict from yet is not predicted.
+    In each family of programs it measures the candidates with the greatest predicted gain over the program's
+    incumbent, and some random ones. Recorded costs and original programs are never predicted; nor is anything
+    before the model has enough samples.
 
     Args:
-        evaluator: Measures.
-        tasks: The programs; those of others are always measured.
-        share: Of the new programs of a batch that is measured.
-        seed: Of the random choices.
-        families: The family of each program by its URI: where one gains most, the others would never be
-            measured. Those that are not named are all of one.
+        evaluator: Measures costs.
+        tasks: The programs; candidates of other programs are always measured.
+        share: Share of a batch's new candidates to measure.
+        seed: Seed of the random choices.
+        families: The family of each program by its URI, so that a family with large gains does not crowd out
+            the others. All other programs are of one family.
 
     Attributes:
-        quality: Of the predictions for those of the last batch that were measured; None for fewer than three.
+        quality: Quality of the last batch's predictions for measured candidates; None for fewer than three.
 
     Raises:
-        IrgymError: The share makes no sense, or costs of such programs cannot be predicted.
+        IrgymError: The share is invalid, or costs of such programs cannot be predicted.
         BackendError: The library for it is missing.
     """
 
@@ -87,7 +87,7 @@ class Screen:
 
     @property
     def model(self) -> CostModel:
-        """The cost model, which has learnt from what was recorded of the tasks before."""
+        """The cost model, fitted to the recorded costs of the tasks at first use."""
         if self._model is None:
             prior = NONE
             if self._history is not None:
@@ -100,9 +100,9 @@ class Screen:
         """Return one measurement or prediction for each job, in order."""
         distinct = {_identity(job): job for job in jobs}
         programs = {job.program for job in jobs}
-        written = [task.job(task.initial()) for uri, task in self._tasks.items() if uri in programs]
-        answers = self._measured(written)
-        firsts = {program: one.cost for (program, _), one in answers.items() if one.ok}
+        originals = [task.job(task.initial()) for uri, task in self._tasks.items() if uri in programs]
+        answers = self._measured(originals)
+        firsts = {program: answer.cost for (program, _), answer in answers.items() if answer.ok}
         fresh = [job for identity, job in distinct.items() if identity not in answers]
         candidates = self._candidates(fresh, firsts)
         predicted = self._predicted(candidates)
@@ -116,11 +116,11 @@ class Screen:
         return dict(zip(map(_identity, jobs), self._evaluator.evaluate(jobs), strict=True))
 
     def _candidates(self, jobs: Sequence[Job], firsts: Mapping[str, float]) -> list[_Candidate]:
-        """Return those of distinct jobs that are new, and whose costs can be predicted.
+        """Return the candidates among distinct jobs: those without a record that can be predicted.
 
         Args:
-            jobs: None as written.
-            firsts: Costs of the programs as written.
+            jobs: Jobs of modified programs.
+            firsts: Costs of the original programs.
         """
         recalled = [None] * len(jobs) if self._history is None else self._history.recall(jobs)
         found: list[_Candidate] = []
@@ -132,27 +132,29 @@ class Screen:
         return found
 
     def _predicted(self, candidates: Sequence[_Candidate]) -> NDArray[np.float64] | None:
-        """Return the logarithms of the candidates' relative costs; None as long as nothing can be said."""
+        """Return predicted logarithms of relative costs; None if the model is not ready."""
         if not candidates or not self.model.ready:
             return None
-        return self.model.predict(np.stack([one.cost_features for one in candidates]))
+        return self.model.predict(np.stack([candidate.cost_features for candidate in candidates]))
 
     def _left(
         self, candidates: Sequence[_Candidate], predicted: NDArray[np.float64] | None
     ) -> dict[_Identity, Measurement]:
-        """Return predictions for the candidates that are not worth measuring."""
+        """Return predictions as measurements, for the candidates that are not chosen to be measured."""
         if predicted is None:
             return {}
-        best = np.array([self._best.get(one.job.program, 0.0) for one in candidates])
-        families = np.array([self._families.get(one.job.program, "") for one in candidates])
+        best = np.array([self._best.get(candidate.job.program, 0.0) for candidate in candidates])
+        families = np.array([self._families.get(candidate.job.program, "") for candidate in candidates])
         chosen: set[int] = set()
         for family in np.unique(families):
             places = np.flatnonzero(families == family)
             count = math.ceil(self._share * len(places))
             chosen |= set(places[promising((predicted - best)[places], count, self._rng)].tolist())
         return {
-            _identity(one.job): Measurement(Outcome.OK, (one.first * math.exp(ratio),), predicted=True)
-            for place, (one, ratio) in enumerate(zip(candidates, predicted.tolist(), strict=True))
+            _identity(candidate.job): Measurement(
+                Outcome.OK, (candidate.first * math.exp(ratio),), predicted=True
+            )
+            for place, (candidate, ratio) in enumerate(zip(candidates, predicted.tolist(), strict=True))
             if place not in chosen
         }
 
@@ -162,19 +164,21 @@ class Screen:
         predicted: NDArray[np.float64] | None,
         answers: Mapping[_Identity, Measurement],
     ) -> None:
-        """Learn from the candidates that were measured, and note how well they had been predicted."""
-        places = [place for place, one in enumerate(candidates) if _identity(one.job) in answers]
+        """Learn from the measured candidates, and update the quality of predictions."""
+        places = [place for place, candidate in enumerate(candidates) if _identity(candidate.job) in answers]
         measured = [candidates[place] for place in places]
-        ratios = np.array([log_ratio(answers[_identity(one.job)].cost, one.first) for one in measured])
-        for one, ratio in zip(measured, ratios.tolist(), strict=True):
-            self._best[one.job.program] = min(ratio, self._best.get(one.job.program, 0.0))
+        ratios = np.array(
+            [log_ratio(answers[_identity(candidate.job)].cost, candidate.first) for candidate in measured]
+        )
+        for candidate, ratio in zip(measured, ratios.tolist(), strict=True):
+            self._best[candidate.job.program] = min(ratio, self._best.get(candidate.job.program, 0.0))
         self.quality = None if predicted is None else quality_of(predicted[places], ratios)
         if measured:
-            rows = np.stack([one.cost_features for one in measured])
+            rows = np.stack([candidate.cost_features for candidate in measured])
             self.model.learn(Samples(rows, ratios))
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines what is measured further on, as arrays and plain values."""
+        """Return the complete state, as arrays and plain values."""
         return {
             "model": None if self._model is None else self._model.state_dict(),
             "best": dict(self._best),
@@ -182,7 +186,7 @@ class Screen:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`, exactly."""
         self._model = None if state["model"] is None else CostModel.of(state["model"])
         self._best = dict(state["best"])
         self._rng.bit_generator.state = state["rng"]

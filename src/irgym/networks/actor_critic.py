@@ -18,9 +18,9 @@ class Actor(nn.Module):
     Attributes:
         encoder: From observations to features.
         layout: The meaning of the scores.
-        pointer: What scores candidates; None where there are none.
-        pair_scores: Shape [P, W, W]; what a choice in the first segment of a pair of `layout` adds to the
-            scores of the second; None where the layout has no pairs.
+        pointer: Head that scores candidates; None if there are none.
+        pair_scores: Shape [P, W, W]; bonus of a choice in the first segment of a pair of `layout` on the
+            scores of the second segment; None if the layout has no pairs.
     """
 
     kind = "actor"
@@ -50,7 +50,7 @@ class Actor(nn.Module):
         return encoded.states, self.pointer.beside(self._fixed(encoded.states), encoded, legal)
 
     def _fixed(self, features: Tensor) -> Tensor:
-        """Return the scores of what is the same in all states, shape [B, S, W]."""
+        """Return the scores of the alternatives that all states share, shape [B, S, W]."""
         scores = cast(Tensor, self.scores(features))
         return scores.view(-1, self.layout.segments, self.layout.width)
 
@@ -65,21 +65,21 @@ class Actor(nn.Module):
 
 
 def pair_scores_of(network: nn.Module) -> NDArray[np.float32] | None:
-    """Return the links of a network as an array; None where it has none."""
+    """Return the pair scores of a network as an array; None if it has none."""
     pair_scores = getattr(network, "pair_scores", None)
     return None if pair_scores is None else pair_scores.detach().numpy()
 
 
 class ActorCritic(nn.Module):
-    """An actor and a value head, on the actor's encoder or on one of its own.
+    """An actor and a value head, on the actor's encoder or on a separate one.
 
-    The value may see K numbers more than the policy, such as the costs of a state by a cheap model. They
-    meet the critic's features in a hidden layer, since a value is no weighted sum of both.
+    The value may have K more inputs than the policy, such as a cheap estimate of the state's cost. A hidden
+    layer combines them with the critic's features, since the value is not linear in both.
 
     Attributes:
         actor: The policy's network.
-        critic: The value's own encoder, or None where the actor's is shared.
-        privileged: K, what the value sees beyond the observation.
+        critic: The encoder of the value; None if it shares the actor's.
+        privileged: K, the number of additional inputs of the value.
     """
 
     def __init__(
@@ -102,11 +102,11 @@ class ActorCritic(nn.Module):
 
     def critic_parameters(self) -> list[nn.Parameter]:
         """Return the parameters that only the value depends on."""
-        own = [] if self.critic is None else list(self.critic.parameters())
-        return [*own, *self.value.parameters()]
+        encoder = [] if self.critic is None else list(self.critic.parameters())
+        return [*encoder, *self.value.parameters()]
 
     def adapt(self, batch: Batch) -> None:
-        """Take a batch into the statistics of both encoders, where they normalise their inputs."""
+        """Update the input statistics of both encoders, if they normalise their inputs."""
         self.actor.encoder.adapt(batch)
         if self.critic is not None:
             self.critic.adapt(batch)

@@ -1,7 +1,7 @@
 """Candidates in networks: an encoder of their features, and the head that scores them.
 
-The candidates of a batch lie one after the other, those of the first state first, with their number for each
-state: there is no padding until there are scores.
+The candidates of a batch are concatenated, state after state, with their number for each state; only scores
+are padded.
 """
 
 from abc import abstractmethod
@@ -19,7 +19,7 @@ from irgym.networks.encoders import Batch, Encoder, RunningNorm, hidden_layers, 
 from irgym.networks.ragged import Ragged
 from irgym.policies.encoders import candidates_of
 from irgym.policies.layout import ActionLayout
-from irgym.policies.networks import check_rows
+from irgym.policies.scorers import check_rows
 
 CandidateBatch: TypeAlias = tuple[Tensor, Tensor, Tensor]
 """States, shape [B, F]; their candidates, shape [M, G]; and how many of these each state has, shape [B]."""
@@ -165,7 +165,7 @@ class Candidates(CandidateEncoder):
         return Encoded(whole, each, counts)
 
     def adapt(self, batch: CandidateBatch) -> None:
-        """Take the observations into the statistics, where inputs are normalised."""
+        """Update the input statistics, if inputs are normalised."""
         states, rows, _ = batch
         if self.norm is not None and self.candidate_norm is not None:
             self.norm.adapt(states)
@@ -173,13 +173,13 @@ class Candidates(CandidateEncoder):
 
 
 class PointerHead(nn.Module):
-    """Scores candidates by their own features and those of their state, each on its own.
+    """Scores each candidate independently, by its features and those of its state.
 
     score = w . tanh(A state + B candidate), as in pointer networks (Vinyals et al., arXiv 1506.03134).
 
     Args:
-        encoder: What makes the features.
-        gain: Of the last layer's first weights.
+        encoder: Encoder of the features.
+        gain: Gain of the last layer's initial weights.
     """
 
     def __init__(self, encoder: CandidateEncoder, gain: float) -> None:
@@ -198,7 +198,7 @@ class PointerHead(nn.Module):
         return scores.new_zeros(there.shape).masked_scatter(there, scores)
 
     def beside(self, fixed: Tensor, encoded: Encoded, legal: Tensor | None = None) -> Tensor:
-        """Return scores of the fixed alternatives with those of K candidates behind.
+        """Append the scores of K candidates to those of the fixed alternatives.
 
         Args:
             fixed: Shape [B, S, W].
@@ -219,7 +219,7 @@ class PointerHead(nn.Module):
 
 
 def pointer_for(encoder: Encoder, layout: ActionLayout, gain: float = 0.01) -> PointerHead | None:
-    """Return the head for the candidates of a layout; None where it has none.
+    """Return the head for the candidates of a layout; None if it has none.
 
     Raises:
         IrgymError: The encoder has no features for them.

@@ -1,6 +1,6 @@
 """Encoders: from observations, of whatever shape, to feature vectors.
 
-A learner passes a `Batch` on without looking into it: only the encoder that made it knows what it is.
+A `Batch` is opaque to learners: only the encoder that made it knows its structure.
 To add an encoder: a specification (a frozen dataclass), a module, and an entry in `ENCODERS`; other
 packages add theirs through the entry-point group `irgym.encoders`. Observations that are not plain arrays
 name the encoder that they are made for (`Encodable`).
@@ -54,7 +54,7 @@ class Encoder(nn.Module, ABC):
         """Return the observations as one batch.
 
         Raises:
-            IrgymError: They are not what this encoder was made for.
+            IrgymError: This encoder cannot read them.
         """
 
     @abstractmethod
@@ -74,9 +74,9 @@ class Encoder(nn.Module, ABC):
         """Return features, shape [B, features]."""
 
     def adapt(self, batch: Batch) -> None:
-        """Take what was just rolled out into the statistics that normalise inputs; by default there are none.
+        """Update the statistics that normalise inputs with a rollout; by default there are none.
 
-        Learners call it once for each rollout, after having learnt from it.
+        Learners call it once for each rollout, after learning from it.
         """
         del batch
 
@@ -86,7 +86,7 @@ class Encoder(nn.Module, ABC):
         Args:
             batch: The batch.
             share: The probability.
-            generator: Of the choices.
+            generator: Random generator of the choices.
 
         Raises:
             IrgymError: The encoder cannot tell kinds of inputs apart.
@@ -96,7 +96,7 @@ class Encoder(nn.Module, ABC):
 
 
 class EncoderSpec(Protocol):
-    """What an encoder is built from, and what a policy file records of it."""
+    """Specification of an encoder, which a policy file records."""
 
     @classmethod
     def suited_to(
@@ -179,7 +179,7 @@ def array_of(observation: Any, encoder: str) -> NDArray[np.float32]:
     """Return an observation as an array, for an encoder that reads nothing else.
 
     Raises:
-        IrgymError: It is none, but a text or a graph.
+        IrgymError: It is not an array, but a text or a graph.
     """
     try:
         return np.asarray(observation, dtype=np.float32)
@@ -191,18 +191,18 @@ def array_of(observation: Any, encoder: str) -> NDArray[np.float32]:
 
 
 class RunningNorm(nn.Module):
-    """Brings each input to mean 0 and deviation 1, or less, over all that `adapt` was given.
+    """Normalises each input to mean 0 and deviation at most 1, over all rows given to `adapt`.
 
-    Before that all inputs count as 0, so that a first policy does not depend on the scale of observations;
-    so does, for good, an input that never varied. The statistics are buffers: a policy's file holds them.
+    Before the first `adapt` all inputs count as 0, so that the initial policy does not depend on the scale of
+    observations. An input that never varies stays 0. The statistics are buffers: a policy's file holds them.
     Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances" (1979).
     """
 
     LEAST = 0.1
     """Least deviation that inputs are divided by.
 
-    Without it, what hardly varied in training outweighs everything else on a program where it does vary:
-    an operation that no training graph had made a policy fail on one family of test graphs.
+    Without it, an input that hardly varied in training dominates on a program where it does vary: an
+    operation absent from all training graphs made a policy fail on one family of test graphs.
     """
 
     count: Tensor
@@ -222,7 +222,7 @@ class RunningNorm(nn.Module):
 
     @torch.no_grad()
     def adapt(self, rows: Tensor) -> None:
-        """Take rows of shape [B, inputs] into the statistics."""
+        """Update the statistics with rows of shape [B, inputs]."""
         if not len(rows):
             return
         rows = rows.double()
@@ -292,7 +292,7 @@ class Mlp(TensorEncoder):
         return cast(Tensor, self.layers(batch if self.norm is None else self.norm.forward(batch)))
 
     def adapt(self, batch: Tensor) -> None:
-        """Take the rows into the statistics, where inputs are normalised."""
+        """Update the input statistics, if inputs are normalised."""
         if self.norm is not None:
             self.norm.adapt(batch)
 
@@ -306,7 +306,7 @@ def hidden_layers(widths: Sequence[int], activation: str) -> nn.Sequential:
 
 
 def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
-    """Return a linear layer with orthogonal weights of that gain and no bias to begin with."""
+    """Return a linear layer with orthogonal initial weights of that gain and zero bias."""
     layer = nn.Linear(fan_in, fan_out)
     nn.init.orthogonal_(layer.weight, gain)
     nn.init.zeros_(layer.bias)

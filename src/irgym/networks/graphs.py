@@ -83,7 +83,7 @@ Plain: TypeAlias = tuple[Any, ...]
 
 
 class GraphNetwork(CandidateEncoder):
-    """Encodes nodes by attention to their neighbours; the state by all of them; a candidate by its own."""
+    """Encodes nodes by attention to their neighbours, the state by all nodes, a candidate by its nodes."""
 
     def __init__(self, spec: GraphSpec) -> None:
         super().__init__()
@@ -113,7 +113,7 @@ class GraphNetwork(CandidateEncoder):
         """Return the observations."""
         states, *parts = _batch(batch)
         nodes, edges, links, candidates, members = (
-            [one.numpy() for one in part.separate()] for part in parts
+            [part_rows.numpy() for part_rows in part.separate()] for part in parts
         )
         rows = zip(nodes, edges, links, states.numpy(), candidates, members, strict=True)
         return [GraphObservation(*row) for row in rows]
@@ -158,7 +158,7 @@ class GraphNetwork(CandidateEncoder):
         return Encoded(whole, cast(Tensor, self.each(each)), candidates.counts)
 
     def adapt(self, batch: Plain) -> None:
-        """Take the observations into the statistics, where inputs are normalised."""
+        """Update the input statistics, if inputs are normalised."""
         known = _batch(batch)
         if self.norm is not None and self.node_norm is not None and self.candidate_norm is not None:
             self.norm.adapt(known.states)
@@ -214,6 +214,6 @@ def _plain(states: Tensor, *parts: Ragged) -> Plain:
 
 
 def _batch(batch: Plain) -> GraphBatch[Tensor, Ragged]:
-    """Return what `_plain` was given."""
+    """Return the named batch of `_plain`'s tuples."""
     states, *parts = batch
     return GraphBatch(states, *(Ragged(*part) for part in parts))

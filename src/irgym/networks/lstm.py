@@ -80,6 +80,6 @@ class Lstm(TensorEncoder):
         return cast(Tensor, self.layers(end[0]))
 
     def adapt(self, batch: Tensor) -> None:
-        """Take the rows into the statistics, where inputs are normalised."""
+        """Update the input statistics, if inputs are normalised."""
         if self.norm is not None:
             self.norm.adapt(batch.reshape(-1, batch.shape[-1]))

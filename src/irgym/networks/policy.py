@@ -42,7 +42,7 @@ class TorchPolicy(ScoringPolicy):
 
     @property
     def observation(self) -> str:
-        """Name of the observation that it sees; empty: the task's default."""
+        """Name of the observation that it reads; empty: the task's default."""
         return self.network.encoder.observation
 
     @property
@@ -56,7 +56,7 @@ class TorchPolicy(ScoringPolicy):
 
     @property
     def pair_scores(self) -> NDArray[np.float32] | None:
-        """What links slots; None where nothing does."""
+        """Scores that link slots; None if there are none."""
         return pair_scores_of(self.network)
 
     def check_observation(self, observation: Any) -> None:
@@ -73,7 +73,7 @@ class TorchPolicy(ScoringPolicy):
         """Return the scores of B states and what is legal there, both of shape [B, S, W + K].
 
         Raises:
-            IrgymError: An observation has not the shape that the policy was trained on.
+            IrgymError: An observation differs in shape from those of the training.
         """
         legal = self.layout.legal(masks)
         with torch.inference_mode():
@@ -93,7 +93,7 @@ class TorchPolicy(ScoringPolicy):
         """Return the log-probability of one action for each of B states, shape [B].
 
         Raises:
-            IrgymError: An observation has not the shape that the policy was trained on.
+            IrgymError: An observation differs in shape from those of the training.
         """
         scores, legal = self.scores(observations, masks)
         layout = self.layout
@@ -105,7 +105,7 @@ class TorchPolicy(ScoringPolicy):
         return evaluated.log_prob.numpy().astype(np.float64)
 
     def save(self, path: Path) -> None:
-        """Write the weights with everything that is needed to use them.
+        """Write the weights and all data needed to use them.
 
         Raises:
             IrgymError: A weight is not finite.

@@ -1,4 +1,4 @@
-"""Several Q-networks that decide together by the mean of their values."""
+"""An ensemble of Q-networks, whose value is the mean of theirs."""
 
 from collections.abc import Sequence
 from functools import cached_property
@@ -12,15 +12,15 @@ from irgym.networks.encoders import Batch, Encoder, EncoderSpec
 from irgym.networks.q_network import QNetwork
 from irgym.policies.encoders import CandidateBatch, CandidateLayers
 from irgym.policies.layout import ActionLayout
-from irgym.policies.networks import ValueHead, members_of
+from irgym.policies.scorers import ValueHead, members_of
 
 
 class QEnsemble(nn.Module):
-    """The mean of the values of networks that have learnt apart; for acting, not for learning.
+    """The mean of the values of separately trained networks; for acting, not for training.
 
-    What they differ in, such as what each made of the noise of few data, cancels out (Anschel et al.,
-    Averaged-DQN, arXiv 1611.01929). Over candidates all of them are computed at once, and by numpy: with
-    layers as small as these most of torch's time is not spent on numbers.
+    Their individual errors, such as overfitting to few data, average out (Anschel et al., Averaged-DQN, arXiv
+    1611.01929). With candidates, numpy computes all networks at once: for layers as small as these, torch's
+    time is mostly overhead.
 
     Args:
         spec: The encoder of each.
@@ -45,7 +45,7 @@ class QEnsemble(nn.Module):
 
     @property
     def encoder(self) -> Encoder:
-        """The first one's encoder; the others collate the same."""
+        """The first network's encoder; all of them collate alike."""
         return self._networks[0].encoder
 
     @property
@@ -56,9 +56,9 @@ class QEnsemble(nn.Module):
     def forward(self, batch: Batch, legal: Tensor | None = None) -> Tensor:
         """Return the values of all actions, shape [B, 1, W + K]; see `QNetwork.forward`."""
         if legal is None or not isinstance(self.encoder, Candidates):
-            return torch.stack([one.forward(batch, legal) for one in self._networks]).mean(dim=0)
+            return torch.stack([network.forward(batch, legal) for network in self._networks]).mean(dim=0)
         encoder, head = self._plain
-        encoded = encoder.encode(CandidateBatch(*(one.numpy() for one in batch)))
+        encoded = encoder.encode(CandidateBatch(*(part.numpy() for part in batch)))
         return torch.as_tensor(head(encoded, legal.numpy()))
 
     @cached_property

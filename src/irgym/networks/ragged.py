@@ -1,4 +1,4 @@
-"""Rows of which each state of a batch has its own number: candidates, nodes, edges. There is no padding."""
+"""Ragged rows, whose number differs between the states of a batch (candidates, nodes, edges), unpadded."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

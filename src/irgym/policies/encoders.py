@@ -108,7 +108,7 @@ def rows_of(observations: Sequence[Any], count: int) -> FloatArray:
     Raises:
         IrgymError: One has another number of values.
     """
-    rows = [np.asarray(one, dtype=np.float32).ravel() for one in observations]
+    rows = [np.asarray(observation, dtype=np.float32).ravel() for observation in observations]
     width = next((len(row) for row in rows if len(row) != count), None)
     if width is not None:
         raise IrgymError(
@@ -128,14 +128,17 @@ def candidates_of(observations: Sequence[Any], widths: tuple[int, int]) -> Candi
     Raises:
         IrgymError: One has no candidates' rows, or other widths.
     """
-    for one in observations:
-        if not isinstance(one, CandidateObservation) or widths != (one.state.size, one.candidates.shape[-1]):
+    for observation in observations:
+        if not isinstance(observation, CandidateObservation) or widths != (
+            observation.state.size,
+            observation.candidates.shape[-1],
+        ):
             raise IrgymError(
                 "the policy takes observations of {} values with candidates of {} and was given others: "
                 "use it with the observation that it was trained on".format(*widths)
             )
     return CandidateBatch(
-        np.stack([one.state for one in observations], dtype=np.float32),
-        np.concatenate([one.candidates for one in observations], dtype=np.float32),
-        np.array([len(one.candidates) for one in observations], dtype=np.int64),
+        np.stack([observation.state for observation in observations], dtype=np.float32),
+        np.concatenate([observation.candidates for observation in observations], dtype=np.float32),
+        np.array([len(observation.candidates) for observation in observations], dtype=np.int64),
     )

@@ -1,4 +1,4 @@
-"""The files that policies are kept in: what they hold, read without torch, which takes a second to import."""
+"""Policy files, read without torch, whose import takes a second."""
 
 import io
 import math
@@ -20,10 +20,10 @@ from irgym.core.kinds import ActionKind
 from irgym.policies.layout import LAYOUTS, ActionLayout
 
 FORMAT = 1
-"""Of the files that this version reads."""
+"""Format of the files that this version reads."""
 
 SHARED = 4
-"""How many tensors may share a storage, on average."""
+"""Limit on the tensors that share a storage, on average."""
 
 LARGEST_CAPACITY = 1 << 20
 """Most candidates that a policy may choose among."""
@@ -36,8 +36,8 @@ def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
 
     Args:
         path: The file.
-        kind: What it should be, for messages; its content's `kind` must equal it.
-        read: Reads it.
+        kind: The expected `kind` of its content, also for messages.
+        read: Function that reads the file.
 
     Raises:
         StorageError: There is no such file, it is damaged, or it is something else.
@@ -68,14 +68,14 @@ _MALFORMED = (
     *(zipfile.BadZipFile, pickle.UnpicklingError, EOFError, ValueError, RuntimeError),
     *(AttributeError, IndexError, KeyError, TypeError, OverflowError, MemoryError),
 )
-"""What readers raise at files that were made or damaged so that nothing fits together."""
+"""Errors of readers on malformed files."""
 
 
 def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
-    """Make sure that an archive holds no more than its file has bytes: what torch writes is not compressed.
+    """Check that an archive is uncompressed, as torch writes it, and no larger than its file.
 
     Raises:
-        ValueError: It says that it does.
+        ValueError: It is not.
     """
     entries = archive.infolist()
     if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
@@ -101,8 +101,8 @@ def restored(path: Path, content: Content, build: Callable[[Content], P]) -> P:
 
     Args:
         path: The file, for messages.
-        content: What is in it.
-        build: Makes a policy of that; None where it is one of another kind.
+        content: Its content.
+        build: Makes a policy of the content; None for a policy of another kind.
 
     Raises:
         StorageError: The file is of another format, incomplete, or has weights that are not finite.
@@ -125,13 +125,13 @@ def restored(path: Path, content: Content, build: Callable[[Content], P]) -> P:
 
 @dataclass(frozen=True)
 class Head:
-    """What a policy's file says beside its network.
+    """Contents of a policy file other than its network.
 
     Attributes:
         environment: Name of the environment that it was trained on.
         targets: Names of the targets that it was trained on.
         layout: The actions, and the meaning of their scores.
-        observation: Name of the observation that it sees; empty: the task's default.
+        observation: Name of the observation that it reads; empty: the task's default.
     """
 
     environment: str
@@ -141,7 +141,7 @@ class Head:
 
     @staticmethod
     def of(content: Content) -> "Head":
-        """Return what a file says.
+        """Read the head from a file's content.
 
         Raises:
             KeyError: It is incomplete, as a TypeError or ValueError says too.
@@ -197,9 +197,9 @@ _TYPES = {
 
 
 class _Unpickler(pickle._Unpickler):  # pyright: ignore[reportPrivateUsage]
-    """Knows tensors, ordered dictionaries and plain values, and refuses everything else.
+    """Unpickles tensors, ordered dictionaries and plain values, and refuses everything else.
 
-    It is the one in Python: that in C makes room for as many values as a file says that there are.
+    It derives from the unpickler in Python: the one in C allocates as many values as a file claims to have.
     """
 
     def __init__(self, file: io.BytesIO, bytes_of: Callable[[str], bytes], most: int) -> None:
@@ -230,7 +230,7 @@ class _Unpickler(pickle._Unpickler):  # pyright: ignore[reportPrivateUsage]
 def _array(
     storage: NDArray[Any], offset: int, shape: Sequence[int], strides: Sequence[int], *others: Any
 ) -> NDArray[Any]:
-    """Return a tensor as an array of its own.
+    """Return a tensor as a separate array.
 
     Raises:
         ValueError: It repeats what its storage holds once, as expanded tensors do.

@@ -29,7 +29,7 @@ LEAK = np.float32(0.2)
 """Slope of the attention's activation below 0."""
 
 EPSILON = np.float32(1e-5)
-"""What torch adds to variances as it normalises layers."""
+"""Addend to variances in torch's layer normalisation."""
 
 Widths = tuple[int, int, int, int]
 """The lengths of the features of a node, an edge, a state and a candidate."""
@@ -85,8 +85,8 @@ def graphs_of(observations: Sequence[Any], widths: Widths) -> GraphBatch[FloatAr
     Raises:
         IrgymError: One of them is no graph, or has other widths.
     """
-    graphs = [as_graph(one) for one in observations]
-    if any(one is None or widths_of(one) != widths for one in graphs):
+    graphs = [as_graph(observation) for observation in observations]
+    if any(graph is None or widths_of(graph) != widths for graph in graphs):
         raise IrgymError(
             "the policy takes graphs with nodes of {} values, edges of {}, states of {}, candidates of {}"
             " and was given others: use it with the observation that it was trained on".format(*widths)
@@ -94,17 +94,17 @@ def graphs_of(observations: Sequence[Any], widths: Widths) -> GraphBatch[FloatAr
     known = cast(list[GraphObservation], graphs)
 
     def ragged(part: Callable[[GraphObservation], NDArray[Any]], kind: type[Any]) -> Ragged:
-        parts = [part(one) for one in known]
-        counts = np.array([len(one) for one in parts], dtype=np.int64)
+        parts = [part(graph) for graph in known]
+        counts = np.array([len(rows) for rows in parts], dtype=np.int64)
         return Ragged(np.concatenate(parts).astype(kind, copy=False), counts)
 
     return GraphBatch(
-        np.stack([one.state for one in known], dtype=np.float32),
-        ragged(lambda one: one.nodes, np.float32),
-        ragged(lambda one: one.edges, np.float32),
-        ragged(lambda one: one.links, np.int64),
-        ragged(lambda one: one.candidates, np.float32),
-        ragged(lambda one: one.members, np.int64),
+        np.stack([graph.state for graph in known], dtype=np.float32),
+        ragged(lambda graph: graph.nodes, np.float32),
+        ragged(lambda graph: graph.edges, np.float32),
+        ragged(lambda graph: graph.links, np.int64),
+        ragged(lambda graph: graph.candidates, np.float32),
+        ragged(lambda graph: graph.members, np.int64),
     )
 
 
@@ -114,7 +114,7 @@ def widths_of(graph: GraphObservation) -> Widths:
 
 
 class GraphLayers:
-    """Encodes nodes by attention to their neighbours; the state by all of them; a candidate by its own."""
+    """Encodes nodes by attention to their neighbours, the state by all nodes, a candidate by its nodes."""
 
     def __init__(self, networks: Sequence[Weights], settings: Mapping[str, Any]) -> None:
         self._widths: Widths = (
@@ -125,12 +125,12 @@ class GraphLayers:
         )
         self._states = normalisation(networks, "encoder.norm")
         self._nodes = normalisation(networks, "encoder.node_norm")
-        scales = [one.get("encoder.candidate_norm.scale") for one in networks]
+        scales = [weights.get("encoder.candidate_norm.scale") for weights in networks]
         # Weights of what never varied are as they were drawn: on a new rule they would be noise.
-        self._told = np.stack([[np.ones(1, np.bool_) if one is None else one > 0] for one in scales])
+        self._told = np.stack([[np.ones(1, np.bool_) if scale is None else scale > 0] for scale in scales])
         self._inputs = Linear(networks, "encoder.inputs")
         self._layers = [
-            _Attention(networks, f"encoder.layers.{one}") for one, _ in enumerate(settings["hidden"])
+            _Attention(networks, f"encoder.layers.{number}") for number, _ in enumerate(settings["hidden"])
         ]
         self._whole = hidden_layers(networks, "encoder.whole", settings["activation"])
         self._each = hidden_layers(networks, "encoder.each", settings["activation"])
@@ -158,7 +158,7 @@ class GraphLayers:
 
 @dataclass(frozen=True)
 class _Neighbours:
-    """Edges, each read both ways, those to one node after the other.
+    """Edges in both directions, sorted by target node.
 
     Attributes:
         features: Shape [2 E, G + 1]; the last feature says which way.
@@ -195,7 +195,8 @@ class _Attention:
             Linear(networks, f"{name}.{part}") for part in ("source", "target", "edge", "score")
         )
         self._scale, self._shift = (
-            np.stack([one[f"{name}.norm.{what}"][None] for one in networks]) for what in ("weight", "bias")
+            np.stack([weights[f"{name}.norm.{what}"][None] for weights in networks])
+            for what in ("weight", "bias")
         )
 
     def __call__(self, nodes: FloatArray, edges: _Neighbours) -> FloatArray:

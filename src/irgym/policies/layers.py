@@ -34,9 +34,9 @@ class Linear:
     """
 
     def __init__(self, networks: Sequence[Weights], name: str) -> None:
-        weights = [one[f"{name}.weight"].T for one in networks]
+        weights = [network[f"{name}.weight"].T for network in networks]
         self._weights = np.ascontiguousarray(np.stack(weights))
-        self._biases = np.stack([one[f"{name}.bias"][None] for one in networks])
+        self._biases = np.stack([network[f"{name}.bias"][None] for network in networks])
 
     def __call__(self, rows: FloatArray) -> FloatArray:
         """Return its outputs, shape [N, R, outputs]."""
@@ -46,7 +46,7 @@ class Linear:
 def hidden_layers(networks: Sequence[Weights], name: str, activation: str) -> Rows:
     """Return fully connected layers of a name, each with an activation behind; there may be none."""
     start = f"{name}."
-    numbers = {int(one.removeprefix(start).partition(".")[0]) for one in networks[0] if one.startswith(start)}
+    numbers = {int(key.removeprefix(start).partition(".")[0]) for key in networks[0] if key.startswith(start)}
     layers = [Linear(networks, f"{start}{number}") for number in sorted(numbers)]
     active = ACTIVATIONS[activation]
     if not layers:
@@ -59,7 +59,7 @@ def normalisation(networks: Sequence[Weights], name: str) -> Rows:
     if f"{name}.centre" not in networks[0]:
         return lambda rows: np.broadcast_to(rows, (len(networks), *rows.shape))
     centres, scales = (
-        np.stack([one[f"{name}.{what}"][None] for one in networks]) for what in ("centre", "scale")
+        np.stack([network[f"{name}.{what}"][None] for network in networks]) for what in ("centre", "scale")
     )
     limit = np.float32(LIMIT)
     return lambda rows: np.clip((rows - centres) * scales, -limit, limit)
@@ -84,4 +84,4 @@ def summaries(rows: FloatArray, counts: IntArray) -> FloatArray:
 def side_by_side(parts: Sequence[FloatArray]) -> FloatArray:
     """Return features one behind the other; those that all networks share have the shape [1, R, features]."""
     count = max(map(len, parts))
-    return np.concatenate([np.broadcast_to(one, (count, *one.shape[1:])) for one in parts], axis=-1)
+    return np.concatenate([np.broadcast_to(part, (count, *part.shape[1:])) for part in parts], axis=-1)

@@ -22,7 +22,7 @@ from irgym.core.candidates import check_listed
 IntArray = NDArray[np.int64]
 
 NO_CANDIDATES = Mask(np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
-"""Stands for the mask of an action without a candidate, which no mask is needed for."""
+"""Placeholder for the mask of an action without a candidate, which needs no mask."""
 
 
 class ActionLayout(ABC):
@@ -155,7 +155,7 @@ def _filled(truths: Sequence[bool], width: int) -> BoolArray:
 
 
 class StructuredLayout(ActionLayout):
-    """Kinds in the first segment, each parameter slot in its own: scores grow with the sum of the slots.
+    """Kinds in the first segment, then a segment for each parameter slot: scores grow with the slots' sum.
 
     The prior of a kind is the size of its largest slot.
     """
@@ -226,10 +226,10 @@ class StructuredLayout(ActionLayout):
 
 
 class AutoregressiveLayout(StructuredLayout):
-    """The slots of a kind are chosen one after the other, each knowing those before it.
+    """The slots of a kind are chosen one after the other, each given the previous choices.
 
-    Of a tile's sizes, which loop is for the lanes decides what the others should be. Slots that are chosen
-    apart from each other mix good tiles into bad ones.
+    The best sizes of a tile depend on the loop chosen for the lanes. Independent slots mix good tiles into
+    bad ones.
     """
 
     kind = "autoregressive"

@@ -1,4 +1,4 @@
-"""Policies without torch: they act at once, and wherever numpy is."""
+"""Policies without torch: they load fast and only need numpy."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ from irgym.policies.encoders import PlainEncoder
 from irgym.policies.files import Content, Head, checked, read_arrays, restored
 from irgym.policies.layers import FloatArray, IntArray
 from irgym.policies.layout import ActionLayout
-from irgym.policies.networks import ENCODERS, HEADS, ScoringHead, members_of
+from irgym.policies.scorers import ENCODERS, HEADS, ScoringHead, members_of
 from irgym.policies.scoring import ScoringPolicy
 
 
@@ -25,7 +25,7 @@ class PlainPolicy(ScoringPolicy):
         encoder: From observations to features.
         scoring: From features to scores.
         finite: Whether all weights are finite numbers.
-        pair_scores: What links slots; None where nothing does.
+        pair_scores: Scores that link slots; None if there are none.
         actor: Whether scores are an actor's; else they are values.
     """
 
@@ -63,19 +63,19 @@ class PlainPolicy(ScoringPolicy):
 
     @property
     def observation(self) -> str:
-        """Name of the observation that it sees; empty: the task's default."""
+        """Name of the observation that it reads; empty: the task's default."""
         return self._head.observation
 
     @property
     def pair_scores(self) -> FloatArray | None:
-        """What links slots; None where nothing does."""
+        """Scores that link slots; None if there are none."""
         return self._pairs
 
     def check_observation(self, observation: Any) -> None:
-        """Make sure that an observation has the shape of those of the training.
+        """Check that an observation has the shape of those of the training.
 
         Raises:
-            IrgymError: It has not.
+            IrgymError: It differs.
         """
         self._encoder.collate([observation])
 
@@ -83,7 +83,7 @@ class PlainPolicy(ScoringPolicy):
         """Return the scores of B states and what is legal there, both of shape [B, S, W + K].
 
         Raises:
-            IrgymError: An observation has not the shape of those of the training.
+            IrgymError: An observation differs in shape from those of the training.
         """
         legal = self.layout.legal(masks)
         encoded = self._encoder.encode(self._encoder.collate(observations))

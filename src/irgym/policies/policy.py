@@ -1,4 +1,4 @@
-"""What searches, evaluation and the command line need of a policy, without naming a tensor library."""
+"""Interface of policies, without any tensor library, for searches, evaluation and the command line."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -12,12 +12,12 @@ class Policy(Protocol):
     """Chooses actions for a batch of states.
 
     Attributes:
-        observation: Name of the observation that it sees, as `Task.observe` takes it; empty: the default.
+        observation: Name of the observation that it reads, as `Task.observe` takes it; empty: the default.
     """
 
     @property
     def observation(self) -> str:
-        """Name of the observation that it sees."""
+        """Name of the observation that it reads."""
         ...
 
     def act(
@@ -33,6 +33,6 @@ class Policy(Protocol):
             observations: One for each state.
             masks: One for each state.
             rng: Samples the actions.
-            temperature: Scores are divided by it before sampling: above 1, more is tried.
+            temperature: Divisor of the scores before sampling; above 1 explores more.
         """
         ...

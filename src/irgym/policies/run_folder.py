@@ -1,4 +1,4 @@
-"""The folder of a run: what its files are called, and how those that need no torch are read and written.
+"""The folder of a run: names of its files, and access to those that need no torch.
 
 config.json             what was trained, and how
 metrics.jsonl           a line for each iteration
@@ -36,8 +36,8 @@ class RunProblem:
         dataset: Name of the data set, whose training split was used.
         backend: Back end that was asked for; None for the preferred one.
         objective: Objective that was asked for; None for the tasks' own.
-        targets: Names of what code was made for; none where costs depend on no target.
-        peaks: The peak of each target that rewards refer to, in GFLOP/s; none where they need none.
+        targets: Names of the targets; empty if costs depend on no target.
+        peaks: The peak of each target in GFLOP/s, for rewards; empty if they need none.
     """
 
     environment: str
@@ -60,7 +60,7 @@ class _File:
 
 @dataclass(frozen=True)
 class RunFolder:
-    """A run on disk; what its files hold stands at the beginning of this module.
+    """A run on disk; the module's docstring describes its files.
 
     Attributes:
         path: The folder.
@@ -80,11 +80,11 @@ class RunFolder:
     report = _File("report.html")
 
     def check(self, resume: bool) -> None:
-        """Make sure, before any work is done, that a run can begin in the folder, or go on.
+        """Check, before any work is done, that a run can start in the folder, or resume.
 
         Raises:
-            IrgymError: A run is to begin, and the folder already holds one.
-            StorageError: It cannot be written; or a run is to go on, and there is none.
+            IrgymError: A run is to start, and the folder already holds one.
+            StorageError: The folder cannot be written; or there is no run to resume.
         """
         if resume:
             self.describe()
@@ -100,7 +100,7 @@ class RunFolder:
 
     @contextmanager
     def held(self, resume: bool) -> Generator[None]:
-        """Be the only process that trains in the folder, which is made where a run is to begin.
+        """Hold the folder as the only process that trains in it; make it for a new run.
 
         Raises:
             IrgymError: As for `check`.
@@ -113,7 +113,7 @@ class RunFolder:
             yield
 
     def create(self, description: dict[str, Any]) -> None:
-        """Make the files of a new run, whose folder is held.
+        """Create the files of a new run, whose folder is held.
 
         Raises:
             IrgymError: The folder already holds a run.
@@ -125,7 +125,7 @@ class RunFolder:
         write_json(self.config, description)
 
     def describe(self) -> dict[str, Any]:
-        """Return what `create` was given.
+        """Return the description given to `create`.
 
         Raises:
             StorageError: There is no run in the folder, or the file is damaged.
@@ -138,7 +138,7 @@ class RunFolder:
         return cast(dict[str, Any], content)
 
     def expect(self, description: dict[str, Any]) -> None:
-        """Make sure that the run was started with `description`.
+        """Check that the run was started with `description`.
 
         Raises:
             IrgymError: It was started with something else; the message names the first difference.
@@ -154,7 +154,7 @@ class RunFolder:
                 )
 
     def problem(self) -> RunProblem:
-        """Return what a policy was trained on.
+        """Return the problem of a training run.
 
         Raises:
             StorageError: The folder is no training run, or the file is damaged.
@@ -227,7 +227,7 @@ def _written(path: Path) -> AbstractContextManager[None]:
 
 
 def _leaves(values: dict[str, Any]) -> dict[str, Any]:
-    """Return the values of nested dictionaries by their own names."""
+    """Return the leaf values of nested dictionaries by their keys."""
     leaves: dict[str, Any] = {}
     for name, value in values.items():
         leaves.update(_leaves(cast(dict[str, Any], value)) if isinstance(value, dict) else {name: value})

@@ -1,4 +1,4 @@
-"""What all policies that score actions have in common, whatever computes the scores."""
+"""Base of policies that score actions."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -34,11 +34,11 @@ class ScoringPolicy(ABC):
     @property
     @abstractmethod
     def observation(self) -> str:
-        """Name of the observation that it sees; empty: the task's default."""
+        """Name of the observation that it reads; empty: the task's default."""
 
     @property
     def pair_scores(self) -> NDArray[np.float32] | None:
-        """What links slots, see `irgym.networks.actor_critic.Actor`; None where nothing does."""
+        """Scores that link slots, see `irgym.networks.actor_critic.Actor`; None if there are none."""
         return None
 
     @property
@@ -48,10 +48,10 @@ class ScoringPolicy(ABC):
 
     @abstractmethod
     def check_observation(self, observation: Any) -> None:
-        """Make sure that it can read an observation.
+        """Check that the policy can read an observation.
 
         Raises:
-            IrgymError: It has not the shape that the policy was trained on.
+            IrgymError: It differs in shape from those of the training.
         """
 
     @abstractmethod
@@ -61,7 +61,7 @@ class ScoringPolicy(ABC):
         """Return the scores of B states and what is legal there, both of shape [B, S, W + K].
 
         Raises:
-            IrgymError: An observation has not the shape that the policy was trained on.
+            IrgymError: An observation differs in shape from those of the training.
         """
 
     def best(self, scores: NDArray[np.float32], legal: BoolArray) -> IntArray:
@@ -77,12 +77,12 @@ class ScoringPolicy(ABC):
     ) -> list[Action]:
         """Return an action for each state: sampled with `rng`, or the best kind and parameters if None.
 
-        Of those without `rng` an actor ends an episode with candidates where that is likelier than going on.
+        Without `rng`, an actor ends an episode with candidates only if that is likelier than going on.
 
         Scores are divided by the temperature before sampling.
 
         Raises:
-            IrgymError: An observation has not the shape that the policy was trained on.
+            IrgymError: An observation differs in shape from those of the training.
         """
         if not observations:
             return []
@@ -95,7 +95,7 @@ class ScoringPolicy(ABC):
         return self.layout.actions(draw.choices, masks)
 
     def check(self, space: ActionSpace, observation: Any) -> None:
-        """Make sure that the policy suits a task.
+        """Check that the policy suits a task.
 
         Args:
             space: The task's actions.

@@ -1,4 +1,4 @@
-"""Advantage actor-critic: one gradient step on all that was just collected.
+"""Advantage actor-critic: one gradient step on each batch of new episodes.
 
 The synchronous form of A3C (Mnih et al., arXiv 1602.01783), with whole episodes instead of pieces, and with
 generalised advantage estimation or n-step returns.
@@ -28,11 +28,11 @@ class A2CConfig(ActorCriticConfig):
 
     name: ClassVar[str] = "A2C"
     iterations: Count = 1000
-    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    """Length of the training, and of annealing."""
     episodes: Episodes = 16
     """Episodes collected in an iteration, which is one gradient step."""
     n_step: Annotated[int | None, Range(low=1)] = None
-    """Steps that an advantage looks ahead before it takes the value's word; None for the whole episode.
+    """Steps of reward in an advantage before it bootstraps from the value; None for the whole episode.
 
     With gae_lambda = 1 these are the n-step returns of A3C.
     """
@@ -43,7 +43,7 @@ class A2CConfig(ActorCriticConfig):
         """Return a learner at the beginning of its training.
 
         Raises:
-            IrgymError: A value makes no sense; the message says which.
+            IrgymError: A value is invalid; the message says which.
         """
         self.check()
         return A2C(self, problem)
@@ -107,10 +107,10 @@ class A2C(ActorCriticLearner[A2CConfig]):
         )
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the rest of the training, as tensors and plain values."""
+        """Return the complete state of the training, as tensors and plain values."""
         return {**super().state_dict(), "descent": self.descent.state_dict()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`; training then continues exactly."""
         super().load_state_dict(state)
         self.descent.load_state_dict(state["descent"])

@@ -1,4 +1,4 @@
-"""What the policy-gradient learners share: an actor, a critic, and episodes collected with them."""
+"""Base of the policy-gradient learners: an actor, a critic, and the collection of episodes."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ import torch
 
 from irgym.agents.archive.best import Archive
 from irgym.agents.archive.following import Following
+from irgym.agents.construction import check_network, spec_of, start_from
 from irgym.agents.episodes.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.episodes.rollout import draw_tasks, privileged_of, rollout
@@ -19,7 +20,6 @@ from irgym.agents.hyperparameters import (
     TrainingOptions,
     Weight,
 )
-from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
@@ -38,13 +38,13 @@ class ActorCriticConfig(TrainingOptions):
     lr: Positive = 1e-3
     """Learning rate at the start."""
     lr_end: Weight = 1e-4
-    """Learning rate at the end, and from then on."""
+    """Final learning rate."""
     gamma: Share = 1.0
     """Discount."""
     gae_lambda: Share = 0.95
     """Lambda of generalised advantage estimation."""
     advantages: Normalisation = "standard"
-    """Normalisation: to mean 0 and deviation 1, to a greatest absolute value of 1, or not at all."""
+    """Normalisation: standard (mean 0, deviation 1), max-abs (greatest absolute value 1) or none."""
     entropy: Weight = 0.01
     """Coefficient of the entropy bonus at the start."""
     entropy_end: Weight = 0.0
@@ -54,8 +54,8 @@ class ActorCriticConfig(TrainingOptions):
     max_grad_norm: Positive = 0.5
     """The gradient is scaled down to this norm."""
     actions: Literal["structured", "autoregressive", "flat"] = "structured"
-    """structured: kind and parameters, each for itself; autoregressive: each parameter knows those before
-    it; flat: one of all combinations."""
+    """structured: kind and parameters independently; autoregressive: each parameter given the previous
+    ones; flat: one choice among all combinations."""
     shared: bool = False
     """Whether policy and value share the hidden layers."""
     value_features: bool = False
@@ -71,15 +71,15 @@ class ActorCriticConfig(TrainingOptions):
     """
 
     def check(self) -> None:
-        """Make sure that the values suit each other.
+        """Check that the values are consistent.
 
         Raises:
-            IrgymError: They do not; the message says which.
+            IrgymError: They are not; the message says which.
         """
         check_network(self)
         if self.shared and self.value_features:
             raise IrgymError(
-                "value_features are for a value network of its own: set shared or value_features to false"
+                "value_features need a separate value network: set shared or value_features to false"
             )
 
 
@@ -91,11 +91,11 @@ class ActorCriticLearner(Generic[C]):
 
     Attributes:
         config: Hyper-parameters.
-        problem: What is learnt, on tasks with an analysis where it is needed.
+        problem: The training problem, whose tasks hold an analysis where it is needed.
         network: Actor and critic.
         iteration: Iterations done.
-        rng: Source of all random choices after the first weights.
-        scale: What rewards are multiplied by to learn from.
+        rng: Random generator of everything but the initial weights.
+        scale: Factor on the rewards that the losses use.
     """
 
     def __init__(self, config: C, problem: Problem) -> None:
@@ -123,13 +123,13 @@ class ActorCriticLearner(Generic[C]):
 
         Args:
             epsilon: Share of uniformly random legal actions.
-            group: Episodes on each program that is drawn, one after the other.
-            archive: Where the cheapest episodes are kept.
-            started: Further episodes, that start from the archive's; what comes of them is for the archive
-                alone.
+            group: Consecutive episodes on each drawn program.
+            archive: Store of the cheapest episodes.
+            started: Number of additional episodes that follow scripts from the archive; only the archive
+                learns from them.
 
         Returns:
-            The episodes without those that were started from the archive, and how all of them went.
+            The trajectories, without the episodes that followed scripts, and the outcomes of all episodes.
         """
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
@@ -141,13 +141,15 @@ class ActorCriticLearner(Generic[C]):
         programs = range(len(self.problem.tasks))
         drawn = draw_tasks(programs, self.config.episodes // group, self.rng)
         places = [place for place in drawn for _ in range(group)]
-        own = len(places)
+        unscripted = len(places)
         scripts: list[IntArray] = []
         if archive is not None and started:
             others = draw_tasks(programs, started, self.rng)
             scripts = archive.scripts(others, self.rng)
             places += others[: len(scripts)]
-        following = Following(dict(enumerate(scripts, start=own)), self.layout, self.rng) if scripts else None
+        guide = (
+            Following(dict(enumerate(scripts, start=unscripted)), self.layout, self.rng) if scripts else None
+        )
         trajectories, outcomes = rollout(
             [self.problem.tasks[place] for place in places],
             self.problem,
@@ -155,12 +157,12 @@ class ActorCriticLearner(Generic[C]):
             self.layout,
             choose,
             privileged=self.config.value_features,
-            following=following,
+            guide=guide,
         )
         if archive is not None:
             archive.add(places, trajectories, outcomes.last)
         if scripts:
-            trajectories = select_episodes(trajectories, np.arange(own), self.encoder)
+            trajectories = select_episodes(trajectories, np.arange(unscripted), self.encoder)
         self.scale.update(trajectories)
         return trajectories, outcomes
 
@@ -171,11 +173,11 @@ class ActorCriticLearner(Generic[C]):
             return self.network.values(trajectories.observations, privileged).numpy()
 
     def policy(self) -> TorchPolicy:
-        """Return the present policy; it shares its weights with the learner."""
+        """Return the current policy; it shares its weights with the learner."""
         return TorchPolicy(self.network.actor)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the rest of the training, as tensors and plain values."""
+        """Return the complete state of the training, as tensors and plain values."""
         return {
             "iteration": self.iteration,
             "network": self.network.state_dict(),
@@ -184,7 +186,7 @@ class ActorCriticLearner(Generic[C]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`; training then continues exactly."""
         self.iteration = state["iteration"]
         self.network.load_state_dict(state["network"])
         self.scale.load_state_dict(state["scale"])

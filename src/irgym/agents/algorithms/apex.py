@@ -1,8 +1,8 @@
 """Ape-X DQN (Horgan et al., arXiv 1803.00933): actors on a farm, one learner with a prioritised replay.
 
-Acting and learning overlap: while the actors play the episodes of an iteration, the learner takes its
-gradient steps on those of the iterations before. Both begin with the same weights and end before the
-iteration does, so that nothing is under way between iterations, and a training depends on no clock.
+Acting and learning overlap: while the actors play the episodes of an iteration, the learner takes gradient
+steps on the episodes of earlier iterations. Both start from the same weights and finish within the iteration,
+so nothing is in flight between iterations and the result does not depend on timing.
 """
 
 import logging
@@ -29,7 +29,7 @@ from irgym.measure.isolation.protocol import Raised, Reply, Returned
 from irgym.measure.replies import error_of, failure_of
 
 FEWEST = 8
-"""Actors where none are asked for, at least: with fewer, their epsilons hardly differ."""
+"""Least default number of actors: with fewer, their epsilons hardly differ."""
 
 _LOG = logging.getLogger(__name__)
 
@@ -40,9 +40,9 @@ class ApexConfig(QLearnerConfig):
 
     name: ClassVar[str] = "Ape-X"
     actors: CountOrNone = 0
-    """Calls that share the episodes of an iteration; a training depends on it, and not on the farm's workers.
+    """Actors that share the episodes of an iteration. The result depends on it, not on the number of workers.
 
-    0 for as many as the farm has workers when the training starts, and at least 8.
+    0 for the number of the farm's workers at the start of the training, and at least 8.
     """
     epsilon: Share = 0.4
     """Share of uniformly random legal actions of the first actor."""
@@ -50,10 +50,10 @@ class ApexConfig(QLearnerConfig):
     """Actor i of N, from 0, explores with epsilon ** (1 + epsilon_exponent * i / (N - 1))."""
 
     def check(self) -> None:
-        """Make sure that the values suit each other.
+        """Check that the values are consistent.
 
         Raises:
-            IrgymError: They do not; the message says which.
+            IrgymError: They are not; the message says which.
         """
         super().check()
         if self.actors > self.episodes:
@@ -65,7 +65,7 @@ class ApexConfig(QLearnerConfig):
         """Return a learner at the beginning of its training.
 
         Raises:
-            IrgymError: A value makes no sense, or the problem cannot be played elsewhere.
+            IrgymError: A value is invalid, or other processes cannot play the problem.
         """
         self.check()
         farm = problem.evaluator
@@ -95,10 +95,10 @@ class Apex(QLearner[ApexConfig]):
         self._epsilons = epsilons(config)
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
-        """Let the actors play, learn from the replay meanwhile, and add to it what they bring."""
+        """Let the actors play while the learner trains; then add their episodes to the replay."""
         shares = self._shares()
         calls = [assignment.call for assignment in self._assignments(shares)]
-        # The learning gets the thread: an interrupt ends the calls at once, and the gradient steps end soon.
+        # The gradient steps run in the thread: an interrupt ends the calls at once, and the steps end soon.
         with ThreadPoolExecutor(1, thread_name_prefix="learner") as background:
             learning = background.submit(self.learn)
             replies = self._farm.run(calls)
@@ -119,12 +119,12 @@ class Apex(QLearner[ApexConfig]):
         return add_up(outcomes), Statistics(value_loss=loss, epsilon=epsilon, lr=lr)
 
     def _shares(self) -> list[list[int]]:
-        """Draw the tasks of an iteration and return the places of each actor's."""
+        """Draw the tasks of an iteration; return the places of each actor's share."""
         drawn = draw_tasks(range(len(self.problem.tasks)), self.config.episodes, self.rng)
         return [share.tolist() for share in np.array_split(drawn, self.config.actors)]
 
     def _assignments(self, shares: Sequence[Sequence[int]]) -> list[Assignment]:
-        """Return what the actors are to do, with the weights of now."""
+        """Return the actors' assignments, with the current weights."""
         network = pack(self.network)
         return [
             Assignment(
@@ -145,7 +145,7 @@ class Apex(QLearner[ApexConfig]):
         return settle(episodes, measurements, problem.reward, ideals)
 
     def _remember(self, brought: Sequence[tuple[Trajectories, Experience]]) -> None:
-        """Add to the replay what the actors brought, with priorities by the values that they saw."""
+        """Add the actors' episodes to the replay, with priorities from the actors' values."""
         n, gamma = self.config.n_step, self.config.gamma
         for trajectories, _ in brought:
             self.adapt(trajectories)
@@ -155,10 +155,10 @@ class Apex(QLearner[ApexConfig]):
 
 
 def _experience(call: Call, reply: Reply) -> Experience | None:
-    """Return what an actor brought; None where its process did not survive.
+    """Return an actor's experience; None if its process died.
 
     Raises:
-        IrgymError: The actor found something that the user has to mend.
+        IrgymError: The actor reported an error that the user must fix.
         RuntimeError: The actor has a bug.
     """
     if isinstance(reply, Returned):

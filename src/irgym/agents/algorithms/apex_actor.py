@@ -1,7 +1,6 @@
-"""Ape-X's actors: what runs in the isolated processes of a farm, candidates included.
+"""Ape-X's actors, which run in the isolated processes of a farm and measure candidates there.
 
-A process keeps, from call to call, the tasks that it has made, the network that it was sent last, and what
-it has measured itself.
+Between calls a process caches its tasks, the last network that it received, and its measurements.
 """
 
 import copy
@@ -31,22 +30,22 @@ from irgym.networks.q_network import QNetwork
 from irgym.policies import heads
 
 TASKS = 4096
-"""Tasks that a process keeps."""
+"""Tasks that a process caches."""
 
 MEASURED = 20_000
-"""Measurements that a process keeps."""
+"""Measurements that a process caches."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What an actor is to do. Equal assignments are played alike, wherever and whenever.
+    """Work for an actor. Equal assignments give equal episodes, in any process and at any time.
 
     Attributes:
         makers: Calls that make the tasks, one for each episode.
-        network: What chooses the actions, as `pack` returned it.
-        reward: Says which costs and potentials are needed.
+        network: The Q-network that chooses the actions, as `pack` returned it.
+        reward: Determines the costs and potentials to compute.
         epsilon: Share of uniformly random legal actions.
-        seed: Of the actor's random choices.
+        seed: Seed of the actor's random choices.
     """
 
     makers: tuple[Call, ...]
@@ -57,16 +56,16 @@ class Assignment:
 
     @property
     def call(self) -> Call:
-        """The call that does it."""
+        """The call that carries it out."""
         return Call(f"{__name__}:{act.__name__}", (self,))
 
 
 @dataclass(frozen=True)
 class Experience:
-    """What an actor brings back.
+    """Episodes of an actor, with their measurements and values.
 
     Attributes:
-        episodes: What it played. The jobs' calls have lost their arguments: to record a cost they need none.
+        episodes: Its episodes. The jobs' calls have no arguments, since recording a cost needs none.
         measurements: One for each of the episodes' jobs.
         taken: Shape [M]; the value of the action taken in each step, by the actor's network.
         best: Shape [M]; the greatest value of a legal action.
@@ -79,7 +78,7 @@ class Experience:
 
 
 def pack(network: QNetwork) -> bytes:
-    """Return a network in the form that assignments carry."""
+    """Return a network as bytes, for assignments."""
     # A copy: a learner's weights are views of one vector, which would be stored once for each of them.
     return pickle.dumps(copy.deepcopy(network), pickle.HIGHEST_PROTOCOL)
 
@@ -87,7 +86,7 @@ def pack(network: QNetwork) -> bytes:
 def act(assignment: Assignment) -> Experience:
     """Play whole episodes, measure what their rewards need, and value their steps.
 
-    The time limit of a call holds for each step, each task that is made and each candidate.
+    The time limit of a call applies to each step, each new task and each candidate.
 
     Raises:
         IrgymError: A task cannot be made here, or none lets any action be taken.
@@ -128,7 +127,7 @@ def _task(maker: Call, analysed: bool) -> Task[Any]:
 
 @dataclass(frozen=True)
 class _Request:
-    """A job that is known by its texts alone."""
+    """A job that compares by its texts alone."""
 
     identity: Identity
     job: Job = field(compare=False)

@@ -20,7 +20,7 @@ class DQNConfig(QLearnerConfig):
     epsilon: Share = 1.0
     """Share of uniformly random legal actions at the start."""
     epsilon_end: Share = 0.02
-    """Share of uniformly random legal actions once exploration has ended."""
+    """Share of uniformly random legal actions after exploration."""
     exploration: Share = 0.5
     """Share of the iterations over which epsilon falls."""
 
@@ -28,7 +28,7 @@ class DQNConfig(QLearnerConfig):
         """Return a learner at the beginning of its training.
 
         Raises:
-            IrgymError: A value makes no sense; the message says which.
+            IrgymError: A value is invalid; the message says which.
         """
         self.check()
         return DQN(self, problem)
@@ -38,7 +38,7 @@ class DQN(QLearner[DQNConfig]):
     """DQN in training. The main path is `iterate`."""
 
     def iterate(self) -> tuple[Outcomes, Statistics]:
-        """Collect episodes, and learn from the replay."""
+        """Collect episodes and learn from the replay."""
         config = self.config
         exploring_for = max(1, round(config.exploration * config.iterations))
         epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, exploring_for)

@@ -1,8 +1,8 @@
 """Proximal policy optimisation (Schulman et al., arXiv 1707.06347) for masked, structured actions.
 
-What goes beyond the textbook follows MLIR RL (arXiv 2409.11068): epsilon exploration with the
-behaviour's log-probabilities kept apart, separate value epochs, max-abs advantages, and reuse of past
-trajectories with off-policy correction.
+Extensions of the textbook algorithm follow MLIR RL (arXiv 2409.11068): epsilon exploration with separate
+log-probabilities of the behaviour, separate value epochs, max-abs advantages, and reuse of past trajectories
+with off-policy correction.
 """
 
 from dataclasses import dataclass, replace
@@ -44,19 +44,18 @@ from irgym.networks.encoders import Batch
 class Reuse(Hyperparameters):
     """Learning again from past episodes, corrected off-policy (MLIR RL, arXiv 2409.11068).
 
-    MLIR RL's code draws single steps from its past, at random or those of the greatest absolute advantage,
-    and learns from as many as before. Here whole episodes are added to the new ones.
+    MLIR RL's code replaces new steps by past ones, drawn at random or by greatest absolute advantage. Here
+    whole past episodes are added to the new ones.
     """
 
     reuse: Literal["none", "random", "top-k"] = "none"
-    """Which past episodes are learnt from again: none, random ones, or those of the highest return."""
+    """Past episodes to learn from again: none, random ones, or those of the highest return."""
     reuse_episodes: Count = 32
     """Past episodes added to each iteration."""
     reuse_capacity: Count = 512
-    """Past episodes kept; the oldest go first."""
+    """Number of past episodes to keep, the newest."""
     importance_limit: Positive = 2.0
-    """Greatest importance weight of a step that another distribution chose, as in V-trace's policy gradient
-    (arXiv 1802.01561)."""
+    """Upper limit of the importance weights, as in V-trace's policy gradient (arXiv 1802.01561)."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +68,8 @@ class PPOConfig(Reuse, ActorCriticConfig):
     minibatch: Count = 256
     """Steps in a gradient step."""
     group: Count = 1
-    """Episodes on each program that is drawn; with more than 1 their mean return is the baseline, in place of
-    the value function (GRPO, arXiv 2402.03300). `episodes` must be a multiple of it."""
+    """Episodes on each drawn program. With more than 1, their mean return is the baseline, in place of the
+    value function (GRPO, arXiv 2402.03300). `episodes` must be a multiple of it."""
     clip: Positive = 0.2
     """The probability ratio is clipped to 1 - clip .. 1 + clip."""
     epsilon: Annotated[float, Range(low=0, below=1)] = 0.0
@@ -78,32 +77,32 @@ class PPOConfig(Reuse, ActorCriticConfig):
     epsilon_end: Annotated[float, Range(low=0, below=1)] = 0.0
     """Share of uniformly random legal actions at the end."""
     value_epochs: CountOrNone = 0
-    """0: policy and value are trained jointly. More: the value is trained by itself, for this many passes
-    (MLIR RL's code)."""
+    """0 trains policy and value jointly; more trains the value separately, for this many passes (as MLIR RL's
+    code does)."""
     value_clip: Limit = None
-    """How far a value may move from the old one before its loss is clipped (arXiv 2005.12729; MLIR RL's code
-    has 0.2); None for no limit."""
+    """Distance of a value from its old one at which its loss is clipped (arXiv 2005.12729; 0.2 in MLIR RL's
+    code); None for no limit."""
     risk: Share = 0.0
-    """With a group: learn only from this share of its episodes, the best ones, by how far they are above the
-    rest (risk-seeking policy gradient, arXiv 1912.04871); 0 for all."""
+    """Share of a group's episodes to learn from, the best ones, by their excess over the others (risk-seeking
+    policy gradient, arXiv 1912.04871); 0 for all."""
     started: CountOrNone = 0
-    """Further episodes of an iteration, that start from the best ones so far, of their own program or of
+    """Additional episodes of an iteration that start from the best ones so far, of the same program or
     another: see `irgym.agents.archive.best`."""
     sketched: Share = 0.0
     """Share of those that follow the environment's sketches instead: random schedules of a form that experts
-    write, with which searches begin, too."""
+    write, from which searches start too."""
     imitation: Weight = 0.0
     """Weight of self-imitation in each gradient step: the likelihood of the cheapest episodes so far, where
-    they were better than the value function expects (arXiv 1806.05635)."""
+    their returns exceed the value function (arXiv 1806.05635)."""
     target_kl: Limit = None
-    """The epochs of an iteration end when the divergence from the old policy passes this, as in OpenAI's
-    Spinning Up and Stable-Baselines3; None: never."""
+    """Divergence from the old policy at which the epochs of an iteration end, as in OpenAI's Spinning Up and
+    Stable-Baselines3; None for no limit."""
 
     def build(self, problem: Problem) -> "PPO":
         """Return a learner at the beginning of its training.
 
         Raises:
-            IrgymError: A value makes no sense; the message says which.
+            IrgymError: A value is invalid; the message says which.
         """
         self.check()
         if self.episodes % self.group:
@@ -118,13 +117,19 @@ class PPOConfig(Reuse, ActorCriticConfig):
             raise IrgymError("sketched is a share of the episodes of started: set started to 1 or more")
         if self.shared and self.value_epochs > 0:
             raise IrgymError(
-                "value_epochs trains a value network of its own: set shared to false or value_epochs to 0"
+                "value_epochs trains a separate value network: set shared to false or value_epochs to 0"
             )
         return PPO(self, problem)
 
 
+REPORTED = ("entropy", "policy_loss", "value_loss", "kl", "clip_fraction")
+"""Fields of `Statistics` that each gradient step reports."""
+
+KL = REPORTED.index("kl")
+
+
 class Steps(NamedTuple):
-    """What a gradient step learns from; every field has a row for each environment step."""
+    """Batch of environment steps for gradient steps; each field has a row for each step."""
 
     observations: Batch
     legal: Tensor
@@ -137,11 +142,11 @@ class Steps(NamedTuple):
 
 
 class PPO(ActorCriticLearner[PPOConfig]):
-    """PPO in training. The main path is `iterate`.
+    """PPO in training. `iterate` runs `collect`, `_estimate_advantages` and `_learn`, in this order.
 
     Attributes:
-        past: Episodes kept to be learnt from again.
-        archive: The cheapest episode of each program, where the configuration makes use of it.
+        past: Past episodes to learn from again, if the configuration reuses them.
+        archive: The cheapest episode of each program, if the configuration uses it.
     """
 
     def __init__(self, config: PPOConfig, problem: Problem) -> None:
@@ -161,7 +166,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
             families = self.problem.families
             kinds = [f"{task.target_text} {families.get(task.uri, '')}" for task in self.problem.tasks]
             tasks = self.problem.tasks
-            if config.sketched > 0:  # what has no sketches is refused before anything is measured
+            if config.sketched > 0:  # fail before any measurement if there are no sketches
                 sketch_script(tasks[0], self.layout, np.random.default_rng(config.seed))
             self.archive = Archive(kinds, self.layout, self.encoder, config.gamma, tasks, config.sketched)
 
@@ -175,14 +180,14 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.descent.set_lr(lr)
         if self.value_descent is not None:
             self.value_descent.set_lr(lr)
-        steps, explained = self._prepare(trajectories)
+        steps, explained = self._estimate_advantages(trajectories)
         statistics = self._learn(steps)
         self.network.adapt(fresh.observations)
         self.iteration += 1
         return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
 
     def _with_past(self, fresh: Trajectories) -> Trajectories:
-        """Return the fresh episodes with some past ones, and keep the fresh ones for later."""
+        """Return the new episodes with some past ones, and keep the new ones for later."""
         config, past = self.config, self.past
         trajectories = fresh
         if past is not None:
@@ -199,16 +204,8 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.past = pool if surplus <= 0 else select_episodes(pool, newest, self.encoder)
         return trajectories
 
-    def _log_probs(self, trajectories: Trajectories) -> FloatArray:
-        """Return the log-probabilities of the actions taken under the present policy, shape [M]."""
-        with torch.inference_mode():
-            scores = self.network.actor.forward(trajectories.observations)
-            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-            pair_scores = self.network.actor.pair_scores
-            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
-
-    def _prepare(self, trajectories: Trajectories) -> tuple[Steps, float]:
-        """Return what to learn from, and the share of the returns' variance that the values explain."""
+    def _estimate_advantages(self, trajectories: Trajectories) -> tuple[Steps, float]:
+        """Estimate advantages and returns; return the steps to learn from, and the explained variance."""
         config = self.config
         values = self.values(trajectories)
         ratios = np.exp(trajectories.policy_logp - trajectories.behaviour_logp)
@@ -245,43 +242,23 @@ class PPO(ActorCriticLearner[PPOConfig]):
         )
         return steps, explained_variance(returns, values)
 
-    def _minibatches(self, steps: Steps) -> list[Steps]:
-        """Return all steps in random order, in slices of about the size of a minibatch."""
-        order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
-        shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
-        size = self.config.minibatch
-        slices = [slice(start, start + size) for start in range(0, len(order), size)]
-        return [
-            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
-        ]
-
     def _learn(self, steps: Steps) -> Statistics:
-        """Take the gradient steps of an iteration; return the means of what they reported."""
+        """Take the gradient steps of an iteration; return the means of their statistics."""
         config = self.config
         weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
         rows: list[Tensor] = []
         for _ in range(config.epochs):
             epoch = [self._policy_step(minibatch, weight) for minibatch in self._minibatches(steps)]
             rows += epoch
-            if config.target_kl is not None and float(torch.stack(epoch)[:, 3].mean()) > config.target_kl:
+            if config.target_kl is not None and float(torch.stack(epoch)[:, KL].mean()) > config.target_kl:
                 break
-        entropy, policy_loss, value_loss, kl, clipped = map(float, torch.stack(rows).mean(dim=0))
+        means = dict(zip(REPORTED, map(float, torch.stack(rows).mean(dim=0)), strict=True))
         if self.value_descent is not None:
-            value_loss = self._learn_values(steps, self.value_descent)
-        return Statistics(entropy, policy_loss, value_loss, kl, clipped)
-
-    def _learn_values(self, steps: Steps, descent: Descent) -> float:
-        """Take the gradient steps of the value function alone; return their mean loss."""
-        losses: list[Tensor] = []
-        for _ in range(self.config.value_epochs):
-            for minibatch in self._minibatches(steps):
-                loss = self._value_loss(self._values(minibatch), minibatch)
-                descent.step(loss)
-                losses.append(loss.detach())
-        return float(torch.stack(losses).mean())
+            means["value_loss"] = self._learn_values(steps, self.value_descent)
+        return Statistics(**means)
 
     def _policy_step(self, steps: Steps, entropy_weight: float) -> Tensor:
-        """Take one gradient step; return entropy, policy loss, value loss, divergence, share clipped."""
+        """Take one gradient step on the clipped objective; return the quantities named in `REPORTED`."""
         config = self.config
         joint = self.value_descent is None
         if joint:
@@ -310,10 +287,19 @@ class PPO(ActorCriticLearner[PPOConfig]):
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
 
-    def _imitation_loss(self, archive: Archive) -> Tensor:
-        """Return the self-imitation loss on as many steps of the archive as a minibatch has.
+    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
+        """Return the squared error of the values, clipped where the configuration says so."""
+        loss = (values - steps.returns).square()
+        limit = self.config.value_clip
+        if limit is not None:
+            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
+            loss = torch.maximum(loss, (near - steps.returns).square())
+        return loss.mean()
 
-        It is the negative log-likelihood, weighted by how far the return is above the value.
+    def _imitation_loss(self, archive: Archive) -> Tensor:
+        """Return the self-imitation loss on a minibatch from the archive.
+
+        This is the negative log-likelihood, weighted by the excess of the return over the value.
         """
         kept = archive.sample(self.config.minibatch, self.rng)
         if kept is None:
@@ -327,19 +313,39 @@ class PPO(ActorCriticLearner[PPOConfig]):
         evaluated = likelihood.evaluate(scores, legal, choices, self.layout, pair_scores)
         return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
 
+    def _learn_values(self, steps: Steps, descent: Descent) -> float:
+        """Take the gradient steps of the value function alone; return their mean loss."""
+        losses: list[Tensor] = []
+        for _ in range(self.config.value_epochs):
+            for minibatch in self._minibatches(steps):
+                loss = self._value_loss(self._values(minibatch), minibatch)
+                descent.step(loss)
+                losses.append(loss.detach())
+        return float(torch.stack(losses).mean())
+
     def _values(self, steps: Steps) -> Tensor:
         return self.network.values(steps.observations, steps.privileged)
 
-    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
-        loss = (values - steps.returns).square()
-        limit = self.config.value_clip
-        if limit is not None:
-            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
-            loss = torch.maximum(loss, (near - steps.returns).square())
-        return loss.mean()
+    def _minibatches(self, steps: Steps) -> list[Steps]:
+        """Return all steps in random order, in slices of about the size of a minibatch."""
+        order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
+        shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
+        size = self.config.minibatch
+        slices = [slice(start, start + size) for start in range(0, len(order), size)]
+        return [
+            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
+        ]
+
+    def _log_probs(self, trajectories: Trajectories) -> FloatArray:
+        """Return the log-probabilities of the taken actions under the current policy, shape [M]."""
+        with torch.inference_mode():
+            scores = self.network.actor.forward(trajectories.observations)
+            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+            pair_scores = self.network.actor.pair_scores
+            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the rest of the training, as tensors and plain values."""
+        """Return the complete state of the training, as tensors and plain values."""
         return {
             **super().state_dict(),
             "descent": self.descent.state_dict(),
@@ -349,7 +355,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`; training then continues exactly."""
         super().load_state_dict(state)
         self.descent.load_state_dict(state["descent"])
         if self.value_descent is not None:

@@ -1,6 +1,6 @@
-"""What the Q-learners share: a network that learns from a replay.
+"""Base of the Q-learners: a Q-network that learns from a replay.
 
-Double (arXiv 1509.06461), dueling (1511.06581), n-step, prioritised (1511.05952).
+Double Q-learning (arXiv 1509.06461), dueling (1511.06581), n-step, prioritised replay (1511.05952).
 """
 
 from dataclasses import dataclass
@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.agents.construction import check_network, spec_of
 from irgym.agents.episodes.advantages import ReturnScale
 from irgym.agents.episodes.replay import Replay, Transitions
 from irgym.agents.episodes.rollout import Choose
@@ -24,7 +25,6 @@ from irgym.agents.hyperparameters import (
     TrainingOptions,
     Weight,
 )
-from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
@@ -42,7 +42,7 @@ class QLearnerConfig(TrainingOptions):
     """Hyper-parameters that all Q-learners have."""
 
     iterations: Count = 400
-    """Iterations after which annealed quantities have reached their end; also the length of training."""
+    """Length of the training, and of annealing."""
     episodes: Episodes = 32
     """Episodes collected in an iteration."""
     updates: CountOrNone = 64
@@ -58,7 +58,7 @@ class QLearnerConfig(TrainingOptions):
     n_step: Count = 3
     """Steps between the two states of a transition."""
     replay: Annotated[int, Range(1, 1_000_000_000)] = 100_000
-    """Steps kept."""
+    """Capacity of the replay, in steps."""
     warmup: CountOrNone = 512
     """Steps collected before learning begins."""
     alpha: Weight = 0.6
@@ -73,10 +73,10 @@ class QLearnerConfig(TrainingOptions):
     """tanh or relu."""
 
     def check(self) -> None:
-        """Make sure that the values suit each other.
+        """Check that the values are consistent.
 
         Raises:
-            IrgymError: They do not; the message says which.
+            IrgymError: They are not; the message says which.
         """
         if self.replay < max(self.minibatch, self.warmup, self.n_step + 1):
             raise IrgymError(
@@ -89,17 +89,17 @@ C = TypeVar("C", bound=QLearnerConfig)
 
 
 class QLearner(Generic[C]):
-    """A Q-network in training, without the acting.
+    """A Q-network in training; subclasses choose how to act.
 
     Attributes:
         config: Hyper-parameters.
-        problem: What is learnt, on tasks with an analysis where the reward is shaped.
+        problem: The training problem, whose tasks hold an analysis where the reward is shaped.
         network: The network that learns.
-        target: Its older copy, which values next states.
+        target: An older copy of it, which values next states.
         iteration: Iterations done.
         updates: Gradient steps taken.
-        rng: Source of the learner's random choices after the first weights.
-        scale: What rewards are multiplied by to learn from.
+        rng: Random generator of everything but the initial weights.
+        scale: Factor on the rewards that the losses use.
         replay: The newest steps.
     """
 
@@ -127,13 +127,13 @@ class QLearner(Generic[C]):
         return anneal(self.config.lr, self.config.lr_end, self.iteration, self.config.iterations)
 
     def adapt(self, trajectories: Trajectories) -> None:
-        """Take what was just rolled out into the statistics that scale rewards and normalise observations."""
+        """Update the statistics that scale rewards and normalise observations with new trajectories."""
         self.scale.update(trajectories)
         for network in (self.network, self.target):
             network.encoder.adapt(trajectories.observations)
 
     def learn(self) -> float | None:
-        """Take the gradient steps of an iteration; return their mean loss, None where there were none."""
+        """Take the gradient steps of an iteration; return their mean loss, or None if there were none."""
         self.descent.set_lr(self.lr)
         if self.replay.size < self.config.warmup or not self.config.updates:
             return None
@@ -167,11 +167,11 @@ class QLearner(Generic[C]):
             return self.scale.factor * transitions.rewards + transitions.discounts * value
 
     def policy(self) -> TorchPolicy:
-        """Return the present policy; it shares its weights with the learner."""
+        """Return the current policy; it shares its weights with the learner."""
         return TorchPolicy(self.network)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return all that determines the rest of the training, as tensors and plain values."""
+        """Return the complete state of the training, as tensors and plain values."""
         return {
             "iteration": self.iteration,
             "updates": self.updates,
@@ -184,7 +184,7 @@ class QLearner(Generic[C]):
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`; training then continues exactly."""
         self.iteration, self.updates = state["iteration"], state["updates"]
         self.network.load_state_dict(state["network"])
         self.target.load_state_dict(state["target"])
@@ -195,7 +195,7 @@ class QLearner(Generic[C]):
 
 
 def exploring(network: QNetwork, rng: np.random.Generator, epsilon: float) -> Choose:
-    """Return what takes a network's best legal action, or with probability `epsilon` any legal one."""
+    """Return an epsilon-greedy choice: the network's best legal action, or any with probability `epsilon`."""
 
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
         with torch.inference_mode():

@@ -1,12 +1,13 @@
 """Third-party learners: Stable-Baselines3 and sb3-contrib on a Gymnasium environment of irgym.
 
-They serve as more algorithms and as the oracle for ours. Actions are those of `irgym.gym.spaces`: places in
+They add algorithms, and are the oracle for irgym's. Actions are those of `irgym.gym.spaces`: places in
 `ActionSpace.flat`, followed by those of candidates; or vectors where the actions are too many to list. Needs
 the extra `sb3`.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib import import_module
 from typing import Annotated, Any, cast
 
@@ -23,7 +24,20 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, list_mask, padded
 from irgym.gym.spaces import action_of, gym_mask
 
-Progress = Callable[[int, float], None]
+
+@dataclass(frozen=True)
+class Reporting:
+    """Reports of the course of a training.
+
+    Attributes:
+        progress: Called with the steps so far and the mean return of the last hundred episodes, once an
+            episode has ended.
+        every: Least number of steps between two calls; the end of training is one more.
+    """
+
+    progress: Callable[[int, float], None]
+    every: int = 1000
+
 
 ALGORITHMS: dict[str, tuple[str, str]] = {
     "maskable-ppo": ("sb3_contrib", "MaskablePPO"),
@@ -32,19 +46,19 @@ ALGORITHMS: dict[str, tuple[str, str]] = {
     "dqn": ("stable_baselines3", "DQN"),
     "trpo": ("sb3_contrib", "TRPO"),
 }
-"""Name to package and class. Only `maskable-ppo` uses masks in training; to the others an action that
-does not apply is a wasted step."""
+"""Name to package and class. Only `maskable-ppo` uses masks in training; with the others an action that
+does not apply wastes a step."""
 
 RANGES = {
     "steps": Count,
     "environments": Annotated[int, Range(1, 1024)],
     "seed": Annotated[int, Range(0, 2**32 - 1)],
-    "progress_every": Count,
+    "reporting.every": Count,
 }
-"""What the numbers that the adapter takes itself may be."""
+"""Ranges of the adapter's numeric parameters."""
 
 FLAT_ONLY = frozenset({"dqn"})
-"""Those that score every action, and so need them listed."""
+"""Algorithms that score every action, so that actions must be listable."""
 
 
 def train_sb3(
@@ -55,8 +69,7 @@ def train_sb3(
     steps: int,
     environments: int = 8,
     seed: int = 0,
-    progress: Progress | None = None,
-    progress_every: int = 1000,
+    reporting: Reporting | None = None,
     observation: str = "",
     **hyperparameters: Any,
 ) -> "Sb3Policy":
@@ -70,9 +83,7 @@ def train_sb3(
         steps: Environment steps to train for.
         environments: Number of environments, stepped one after the other.
         seed: Of all random choices.
-        progress: Called with the steps so far and the mean return of the last hundred episodes, once an
-            episode has ended.
-        progress_every: Least number of steps between two such calls; the end of training is one more.
+        reporting: Reports of the course of the training; none by default.
         observation: Name of the observation that the environments show; empty: the default.
         hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`.
 
@@ -84,11 +95,12 @@ def train_sb3(
     """
     if algorithm not in ALGORITHMS:
         raise IrgymError(f"there is no algorithm {algorithm!r}: choose among {', '.join(ALGORITHMS)}")
-    own = {"steps": steps, "environments": environments, "seed": seed, "progress_every": progress_every}
-    for field, value in own.items():
+    every = 1 if reporting is None else reporting.every
+    numbers = {"steps": steps, "environments": environments, "seed": seed, "reporting.every": every}
+    for field, value in numbers.items():
         check_value(RANGES[field], value, field, algorithm)
     for field, value in hyperparameters.items():
-        if isinstance(value, float):  # what else it may be, the library says
+        if isinstance(value, float):  # the library checks the others
             check_value(float, value, field, algorithm)
     if algorithm in FLAT_ONLY and not space.listable:
         others = ", ".join(name for name in ALGORITHMS if name not in FLAT_ONLY)
@@ -105,10 +117,10 @@ def train_sb3(
     envs = vectorised.VecMonitor(vectorised.DummyVecEnv([make] * environments))
     try:
         model = kind("MlpPolicy", envs, seed=seed, device="cpu", **hyperparameters)
-        reporter = None if progress is None else _Reporter(progress, progress_every)
+        reporter = None if reporting is None else _Reporter(reporting)
         model.learn(steps, callback=reporter)
         if reporter is not None:
-            reporter.report(model, 1)
+            reporter.report(model, every=1)
         if not all(bool(weights.isfinite().all()) for weights in model.policy.parameters()):
             raise DivergedError("policy", math.nan)
     finally:
@@ -117,36 +129,35 @@ def train_sb3(
 
 
 class _Reporter:
-    """Tells `progress` how training goes; Stable-Baselines3 calls it after each step of all environments."""
+    """Makes the reports; Stable-Baselines3 calls it after each step of all environments."""
 
-    def __init__(self, progress: Progress, every: int) -> None:
-        self.progress = progress
-        self.every = every
+    def __init__(self, reporting: Reporting) -> None:
+        self.reporting = reporting
         self.reported = 0
 
     def __call__(self, local: dict[str, Any], _: dict[str, Any]) -> bool:
-        """Report if it is time, and let training go on."""
-        self.report(local["self"], self.every)
+        """Report if it is due, and continue the training."""
+        self.report(local["self"], self.reporting.every)
         return True
 
     def report(self, model: Any, every: int) -> None:
-        """Report if at least `every` steps were taken since the last time, and an episode has ended."""
+        """Report if at least `every` steps passed since the last report, and an episode has ended."""
         steps: int = model.num_timesteps
         episodes: Sequence[dict[str, float]] = model.ep_info_buffer
         if episodes and steps - self.reported >= every:
             self.reported = steps
-            self.progress(steps, float(np.mean([episode["r"] for episode in episodes])))
+            self.reporting.progress(steps, float(np.mean([episode["r"] for episode in episodes])))
 
 
 class Sb3Policy:
     """Implements `irgym.policies.policy.Policy` with a trained model of Stable-Baselines3.
 
-    Of a state with more candidates than the space's capacity it sees and takes the first ones alone.
+    In a state with more candidates than the space's capacity, it sees only the first ones.
 
     Attributes:
-        model: The model, for instance to save it with its own means.
+        model: The model, for instance to call its `save`.
         space: The actions.
-        observation: Name of the observation that it sees; empty: the default.
+        observation: Name of the observation that it reads; empty: the default.
     """
 
     def __init__(self, model: Any, space: ActionSpace, observation: str = "") -> None:
@@ -184,7 +195,7 @@ class Sb3Policy:
             return []
         scores = self._scores(observations)
         if rng is not None:
-            # The greatest sum of a score and such noise is a sample of the scores' softmax.
+            # Gumbel-max: the argmax of scores plus this noise is a sample of their softmax.
             scores = scores / temperature + rng.gumbel(size=scores.shape)
         legal = np.stack([gym_mask(self.space, mask) for mask in masks])
         scores = np.where(legal, scores, -np.inf)
@@ -198,8 +209,10 @@ class Sb3Policy:
     def _scores(self, observations: Sequence[Any]) -> NDArray[np.float64]:
         """Return the logits or values of all choices, masked or not, those of all dimensions joined."""
         seen = [
-            padded(one, self.space.capacity) if isinstance(one, CandidateObservation) else one
-            for one in observations
+            padded(observation, self.space.capacity)
+            if isinstance(observation, CandidateObservation)
+            else observation
+            for observation in observations
         ]
         tensors, _ = self.model.policy.obs_to_tensor(np.stack(seen))
         if hasattr(self.model, "q_net"):
@@ -210,7 +223,7 @@ class Sb3Policy:
 
 
 def _parts(distribution: Any) -> list[Any]:
-    """Return a distribution's categorical ones, one for each number of an action."""
+    """Return a distribution's categorical parts, one for each number of an action."""
     if hasattr(distribution, "distributions"):
         return distribution.distributions  # sb3-contrib's
     parts = distribution.distribution

@@ -1,9 +1,9 @@
-"""The archive: the cheapest episode of each program so far, to learn from, and to start new ones from.
+"""The archive: the cheapest episode of each program so far, to learn from and to start new episodes from.
 
-What counts is the best schedule found, not the mean of many. Learning the best ones again keeps what an
-update would forget (self-imitation: Oh et al., arXiv 1806.05635), and since an episode can be followed again
-at no cost, exploration starts from what is good rather than from nothing (Go-Explore: Ecoffet et al., arXiv
-2004.12919). Programs of one kind share what they find: a schedule is tried on others too.
+The goal is the best schedule, not a good mean. Learning the best episodes repeatedly keeps an update from
+forgetting them (self-imitation: Oh et al., arXiv 1806.05635). Replaying an episode costs nothing, so
+exploration can start from good states (Go-Explore: Ecoffet et al., arXiv 2004.12919). Programs of one kind
+share their finds: a schedule of one program is tried on the others.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,7 +38,7 @@ class Archive:
             step on in place of its reward; None as long as there is none.
         kinds: The kind of each program.
         niches: The best episode of each program in each niche, to start from.
-        near: The schedules that are about as good as the best.
+        near: Schedules about as good as the best.
     """
 
     def __init__(
@@ -50,15 +50,15 @@ class Archive:
         sketched: Sequence[Task[Any]] = (),
         share: float = 0.0,
     ) -> None:
-        """Begin with none.
+        """Make an empty archive.
 
         Args:
-            kinds: The kind of each program, such as its target and family: they share more with their own.
+            kinds: The kind of each program, such as its target and family: programs share most within a kind.
             layout: The meaning of choices.
             encoder: Of the observations.
             gamma: Discount of the returns.
-            sketched: The programs, if some scripts are sketches of them.
-            share: Share of these scripts.
+            sketched: The programs, if some scripts are to be sketches of them.
+            share: Share of scripts that are sketches.
         """
         self.costs: dict[int, float] = {}
         self.episodes: Trajectories | None = None
@@ -72,11 +72,11 @@ class Archive:
         self._share = share
 
     def add(self, programs: Sequence[int], episodes: Trajectories, costs: NDArray[np.float64]) -> None:
-        """Keep what is cheaper than before.
+        """Keep the episodes that are cheaper than the known ones.
 
-        Of several that are about as good, that is kept which suits the most programs, or else the shortest:
-        what is alike for programs that are alike can be learnt. If each had another of many good schedules,
-        a policy would learn a mixture, which may be worth nothing.
+        Among schedules that are about equally good, the archive keeps the one that suits the most programs,
+        and the shortest among these: similar programs should show a policy similar schedules. A mixture of
+        many good schedules may be worthless.
 
         Args:
             programs: The program of each episode.
@@ -99,8 +99,8 @@ class Archive:
             least[program] = min(least.get(program, np.inf), *(float(costs[number]) for number in numbers))
             new = {scripts[number]: number for number in numbers}
             old = held.get(program)
-            at_hand = (one for one in self.near.of(program) if one in new or one == old)
-            best = min(at_hand, key=lambda one: (*self.near.rank(one), one != old))
+            at_hand = (script for script in self.near.of(program) if script in new or script == old)
+            best = min(at_hand, key=lambda script: (*self.near.rank(script), script != old))
             if best != old:
                 chosen[program] = new[best]
         if not chosen:
@@ -117,19 +117,17 @@ class Archive:
         self.costs = {program: least[program] for program in (*order, *chosen)}
 
     def sample(self, count: int, rng: np.random.Generator) -> Trajectories | None:
-        """Return some steps of the episodes, none twice; None where there are no episodes."""
+        """Return distinct random steps of the episodes; None without episodes."""
         if self.episodes is None:
             return None
         steps = len(self.episodes)
         return select_steps(self.episodes, rng.choice(steps, min(count, steps), replace=False), self._encoder)
 
     def scripts(self, programs: Sequence[int], rng: np.random.Generator) -> list[IntArray]:
-        """Return a script for each of some programs: of a sketch, or see `Scripts.draw`.
-
-        There are none as long as there are no episodes.
+        """Return a script for each program: a sketch, or see `Scripts.draw`; an empty list without episodes.
 
         Raises:
-            IrgymError: No script can be made of a sketch.
+            IrgymError: A sketch cannot become a script.
         """
         if self.episodes is None:
             return []
@@ -152,7 +150,7 @@ class Archive:
         }
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`, exactly."""
         self.costs = {int(program): cost for program, cost in state["costs"].items()}
         kept = state["episodes"]
         self.episodes = None if kept is None else trajectories_from_state(kept)
@@ -161,7 +159,7 @@ class Archive:
 
 
 def _by_program(programs: Sequence[int], numbers: Sequence[int]) -> dict[int, list[int]]:
-    """Return the numbers of the episodes of each program."""
+    """Return the episode numbers of each program."""
     places: dict[int, list[int]] = {}
     for number in numbers:
         places.setdefault(programs[number], []).append(number)

@@ -11,44 +11,44 @@ from irgym.policies.layout import ActionLayout, IntArray
 
 
 class Following:
-    """Episodes that follow scripts: each as far as its choices apply, leaving out those that do not.
+    """Episodes that follow scripts, skipping the choices that do not apply.
 
-    Where a parameter does not apply that can be omitted, such as a tile as large as its loop, that alone is.
-    After its script, and where it leaves a choice free, an episode goes on as the policy chooses.
+    If only an optional parameter does not apply, such as a tile as large as its loop, only this parameter is
+    omitted. After its script, and where the script leaves a choice free, an episode follows the policy.
     """
 
     def __init__(
         self, scripts: Mapping[int, IntArray], layout: ActionLayout, rng: np.random.Generator
     ) -> None:
-        """Begin.
+        """Start the episodes.
 
         Args:
             scripts: Choices of shape [steps, S], by the number of the episode.
-            layout: Their meaning.
-            rng: Source of the choices that are random.
+            layout: Meaning of the choices.
+            rng: Generator of random choices.
         """
         self._left = {episode: list(script) for episode, script in scripts.items()}
         self._layout = layout
         self._rng = rng
 
     def draw(self, episodes: Sequence[int], legal: BoolArray, choose: Callable[[BoolArray], Draw]) -> Draw:
-        """Return a draw for some episodes: the scripts' choices, or else the policy's.
+        """Return a draw for some episodes: the scripts' choices where there are any, else the policy's.
 
         Args:
             episodes: Their numbers.
             legal: See `ActionLayout.legal`.
-            choose: Draws the policy's choices among what is legal.
+            choose: Draws the policy's choices, given the legal ones.
         """
         wanted = [self._wanted(episode, row) for episode, row in zip(episodes, legal, strict=True)]
-        free = np.array([one is not None and one[0] == FREE for one in wanted])
+        free = np.array([step is not None and step[0] == FREE for step in wanted])
         onward = self._layout.onward(legal)
         goes_on = free & onward[:, 0].any(axis=-1)
         draw = choose(np.where(goes_on[:, None, None], onward, legal))
         choices = draw.choices.copy()
         followed = np.zeros(len(choices), dtype=np.bool_)
-        for row, one in enumerate(wanted):
-            if one is not None and not free[row]:
-                choices[row] = self._filled(one, legal[row])
+        for row, step in enumerate(wanted):
+            if step is not None and not free[row]:
+                choices[row] = self._filled(step, legal[row])
                 followed[row] = True
         return Draw(
             choices,
@@ -57,7 +57,7 @@ class Following:
         )
 
     def _wanted(self, episode: int, legal: BoolArray) -> IntArray | None:
-        """Return what comes next in an episode's script and applies; None after its end."""
+        """Return the next choices of an episode's script that apply; None after its end."""
         left = self._left.get(episode)
         while left:
             wanted = self._applying(left.pop(0), legal)
@@ -66,7 +66,7 @@ class Following:
         return None
 
     def _applying(self, choices: IntArray, legal: BoolArray) -> IntArray | None:
-        """Return what applies of an action's choices; None where nothing does."""
+        """Return the applicable part of an action's choices; None if there is none."""
         if choices[0] in (FREE, RANDOM):
             return choices
         if choices[0] >= legal.shape[-1] or not legal[0, choices[0]]:
@@ -82,7 +82,7 @@ class Following:
         return applying if possible and (applying[slots] != omitted[slots]).any() else None
 
     def _filled(self, choices: IntArray, legal: BoolArray) -> IntArray:
-        """Return the choices of an action with legal ones in place of those at random."""
+        """Return the choices of an action, with `RANDOM` replaced by random legal choices."""
         if (choices != RANDOM).all():
             return choices
         fixed = np.flatnonzero(choices >= 0)

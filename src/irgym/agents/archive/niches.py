@@ -1,9 +1,9 @@
 """Niches: the best episode of each program with each mixture of actions.
 
-A better schedule may lie behind worse ones: packing costs more than it brings until the tiles around it fit.
-In a niche an episode competes only with those that take the same actions in another order, so what is worse
-at first can improve until it is not (MAP-Elites: Mouret and Clune, arXiv 1504.04909). Of actions with several
-parameters, such as tiles, only the number counts: there are too many for niches of their own.
+The way to a better schedule may lead through worse ones: packing does not pay until the tiles around it fit.
+In a niche an episode competes only with episodes of the same actions in any order, so a schedule that is
+worse at first has time to improve (MAP-Elites: Mouret and Clune, arXiv 1504.04909). Actions with several
+parameters, such as tiles, only count by number: separate niches for their parameters would be too many.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,12 +16,12 @@ from irgym.agents.archive.script_state import scripts_from_state, scripts_state
 from irgym.policies.layout import ActionLayout, IntArray
 
 DRAWN = (1, 2, 4, 8, 16, 32, 64)
-"""How many niches of a program are drawn of which the best counts."""
+"""Numbers of niches of a program in a tournament."""
 
 LENGTHS = (4, 6, 8, 12, 16, 24, 32, 64)
-"""How many actions these episodes may have, one of these limits at a time.
+"""Limits on the length of the episodes in a tournament, drawn each time.
 
-A short schedule is easier to improve than a long one that is somewhat better: few of its edits break it.
+A short schedule is easier to improve than a slightly better long one: few of its edits break it.
 """
 
 
@@ -35,11 +35,11 @@ class _Elite(NamedTuple):
 class Niches:
     """The best episodes by program and niche.
 
-    Their returns may be predicted: they are only what scripts are made of.
+    Their returns may be predictions, since they only serve as material for scripts.
     """
 
     def __init__(self, kinds: Sequence[str], layout: ActionLayout) -> None:
-        """Begin with none.
+        """Start empty.
 
         Args:
             kinds: The kind of each program, such as its target and family.
@@ -55,12 +55,12 @@ class Niches:
         self._holders: dict[tuple[str | None, bytes], list[int]] = {}
 
     def add(self, program: int, choices: IntArray, worth: float) -> None:
-        """Keep an episode if it is the best in its niche, or the same as that with another return.
+        """Keep an episode if it is the best in its niche, or equals the best and has another return.
 
         Args:
-            program: Number of its program.
-            choices: What it chose, shape [steps, S].
-            worth: Its return.
+            program: Number of the program.
+            choices: The episode's choices, shape [steps, S].
+            worth: The episode's return.
         """
         own = choices.astype(np.int16)
         place = program, self._niche(choices)
@@ -71,22 +71,22 @@ class Niches:
             self._elites[place] = _Elite(worth, own)
 
     def own(self, program: int, rng: np.random.Generator) -> IntArray:
-        """Return the choices of an episode of a program that has some: the best of some of its niches."""
+        """Return the best of some niches of a program, which must have episodes: its choices."""
         return self._choices(program, self._drawn(program, rng))
 
     def another(self, kind: str | None, drawn: int, rng: np.random.Generator) -> IntArray:
-        """Return the choices of the best of some programs' episodes in one niche, which is a good one.
+        """Return the best episode of several programs in one good niche: its choices.
 
         Args:
-            kind: The kind of these programs, of which some have episodes; None for all.
-            drawn: How many programs are drawn.
-            rng: Source of the draws.
+            kind: The kind of these programs, some of which must have episodes; None for all kinds.
+            drawn: Number of programs to draw.
+            rng: Random generator.
         """
         programs = self._programs[kind]
         niche = self._drawn(programs[rng.integers(len(programs))], rng)
         holders = self._holders[kind, niche]
         places: list[int] = rng.integers(len(holders), size=drawn).tolist()
-        best = max((holders[place] for place in places), key=lambda one: self._elites[one, niche].worth)
+        best = max((holders[place] for place in places), key=lambda holder: self._elites[holder, niche].worth)
         return self._choices(best, niche)
 
     def _drawn(self, program: int, rng: np.random.Generator) -> bytes:
@@ -96,10 +96,10 @@ class Niches:
         short = [niche for niche in niches if len(self._elites[program, niche].choices) <= longest]
         niches = short or niches
         places: list[int] = rng.integers(len(niches), size=int(rng.choice(DRAWN))).tolist()
-        return max((niches[place] for place in places), key=lambda one: self._elites[program, one].worth)
+        return max((niches[place] for place in places), key=lambda niche: self._elites[program, niche].worth)
 
     def _niche(self, choices: IntArray) -> bytes:
-        """Return the actions without their order; all with candidates are the same."""
+        """Return a key of the multiset of actions; all actions with candidates count as the same."""
         width = self._layout.width
         kinds = np.minimum(choices[:, 0], width)
         slots = self._slots[kinds]
@@ -107,7 +107,7 @@ class Niches:
         return np.sort(kinds * width + values).tobytes()
 
     def _enter(self, program: int, niche: bytes) -> None:
-        """Note that a program has an episode in a niche."""
+        """Record that a program has an episode in a niche."""
         if program not in self._niches:
             for kind in (self._kinds[program], None):
                 self._programs.setdefault(kind, []).append(program)
@@ -123,13 +123,13 @@ class Niches:
         elites = list(self._elites.values())
         return scripts_state(
             [program for program, _ in self._elites],
-            [one.choices for one in elites],
-            [one.worth for one in elites],
+            [elite.choices for elite in elites],
+            [elite.worth for elite in elites],
             self._layout.segments,
         )
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`, exactly."""
         for entries in (self._elites, self._niches, self._programs, self._holders):
             entries.clear()
         for program, choices, worth in scripts_from_state(state):

@@ -1,4 +1,4 @@
-"""Scripts of many programs, with a number each, as tensors for a checkpoint."""
+"""Tensors for a checkpoint of scripts with a program and a value each."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -22,7 +22,7 @@ def scripts_state(
 
 
 def scripts_from_state(state: Mapping[str, Any]) -> Iterator[tuple[int, NDArray[np.int16], float]]:
-    """Return the program, the script and the value of each, in the order that `scripts_state` was given."""
+    """Yield program, script and value of each, in the order given to `scripts_state`."""
     ends = np.cumsum(state["lengths"].numpy())
     scripts = np.split(state["choices"].numpy(), ends[:-1]) if len(ends) else []
     return zip(state["programs"].tolist(), scripts, state["values"].tolist(), strict=True)

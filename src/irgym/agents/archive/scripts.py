@@ -1,6 +1,6 @@
-"""Scripts: choices that an episode begins with, made of the best episodes so far.
+"""Scripts: initial choices of an episode, derived from the best episodes so far.
 
-They are the mutations and crossovers of an evolutionary search, whose results teach a policy.
+They are the mutations and crossovers of an evolutionary search; the policy learns from its results.
 """
 
 from collections.abc import Sequence
@@ -17,71 +17,71 @@ from irgym.core.task import Task
 from irgym.policies.layout import ActionLayout, IntArray
 
 FRESH = 0.2
-"""Share of the scripts that are random throughout."""
+"""Share of scripts that are entirely random."""
 
 LONGEST = 64
-"""Greatest number of random actions; most episodes end before."""
+"""Most actions of a random script; most episodes end earlier."""
 
 SETTLING = 0.15
-"""Share of the other scripts that are a schedule which is about the best for the most programs."""
+"""Share of the other scripts that are a near-best schedule of as many programs as possible."""
 
 OTHERS = 0.5
-"""Share of the other scripts that are made of another program's episode."""
+"""Share of the other scripts that start from another program's episode."""
 
 TOURNAMENTS = (2, 4, 8, 16, 32, 64, 128)
-"""How many programs are drawn of which the one with the greatest return is that other.
+"""Sizes of the tournaments that choose this program by its return.
 
-Large tournaments spread what a single program found; small ones take over what is different, too.
+Large tournaments spread the find of a single program; small ones keep diversity.
 """
 
 ALIKE = 0.75
-"""Share of these tournaments that are held among programs of the same kind; the others are among all."""
+"""Share of these tournaments among programs of the same kind; the others are among all."""
 
 SHIFTED = 0.5
-"""Share of what is drawn from all kinds whose parameters move to the loops one place further in or out.
+"""Share of episodes from any kind whose parameters shift by one loop, inwards or outwards.
 
-A product's tile suits a convolution that was made a product, but for the loop over images in front.
+The tile of a product suits a convolution in product form, except for its additional outer loop over images.
 """
 
 NICHES = 0.5
-"""Share of what scripts are made of that comes from any niche, rather than from the best of all."""
+"""Share of source episodes that are the best of a niche rather than the best of all."""
 
 WHOLE = 0.5
-"""Share of what is another program's that is taken over as it is."""
+"""Share of other programs' episodes that are used unchanged."""
 
 PARAMETERS = 0.5
-"""Share of the edits that concern one parameter."""
+"""Share of edits that change one parameter."""
 
 MORE = 0.5
-"""Probability of another edit, or another action to leave out, after each."""
+"""Probability of a further edit, or a further omitted action, after each."""
 
 LONGER = 0.3
-"""Share of the scripts that are an episode with random actions before its end."""
+"""Share of scripts that are an episode with random actions before its end."""
 
 FURTHER = 0.8
-"""Probability of another of these after each."""
+"""Probability of a further random action after each."""
 
 SHORTER = 0.2
-"""Share of the scripts that are an episode without some of its actions.
+"""Share of scripts that are an episode without some of its actions.
 
-Much of a long schedule is worth nothing, and each action of it makes the next edit likelier to break it.
+Many actions of a long schedule do nothing, and each of them makes edits likelier to break it.
 """
 
 ONWARD = 0.75
-"""Probability of another action, where a script is cut off, before the episode may end."""
+"""Probability of a further action, in a truncated script, before the episode may end."""
 
 FREE = -1
-"""Stands in a script for a choice that is left to the policy: of what does not end the episode."""
+"""Placeholder in a script: the policy chooses, among the actions that do not end the episode."""
 
 RANDOM = -2
-"""Stands in a script for a legal choice at random: of a parameter, or of a kind and all its parameters."""
+"""Placeholder in a script: a random legal choice of a parameter, or of a kind with all its parameters."""
 
 
 def sketch_script(task: Task[Any], layout: ActionLayout, rng: np.random.Generator) -> IntArray:
-    """Return the choices of a random sketch of a task, and then the end, if there is one; shape [steps, S].
+    """Return the choices of a random sketch of a task, with the ending action if there is one; [steps, S].
 
     Raises:
-        IrgymError: There are none, or their actions are not listed.
+        IrgymError: The task has no sketches, or their actions are not listed.
     """
     sketch = None if layout.pointed else capabilities.sketch(task, rng)
     if sketch is None:
@@ -93,7 +93,7 @@ def sketch_script(task: Task[Any], layout: ActionLayout, rng: np.random.Generato
 
 
 class Scripts:
-    """Scripts that are made of an archive's episodes."""
+    """Scripts derived from an archive's episodes."""
 
     def __init__(
         self,
@@ -104,15 +104,15 @@ class Scripts:
         niches: Niches,
         near: NearBest,
     ) -> None:
-        """Begin.
+        """Index the episodes.
 
         Args:
             episodes: The episodes, with returns in place of rewards.
-            programs: The program of each.
-            kinds: The kind of each program of all.
+            programs: The program of each episode.
+            kinds: The kind of each program, with or without episodes.
             layout: The meaning of choices.
-            niches: The best episodes by niche; those of these programs are among them.
-            near: What is about as good as the best episodes.
+            niches: The best episodes by niche, of these programs and others.
+            near: The schedules about as good as the best.
         """
         self._episodes = episodes.scripts()
         first = episodes.step == 0
@@ -128,14 +128,14 @@ class Scripts:
         self._near = near
 
     def draw(self, program: int, rng: np.random.Generator) -> IntArray:
-        """Return choices to begin an episode of a program with, shape [steps, S].
+        """Return the initial choices for an episode of a program, shape [steps, S].
 
-        Some scripts are random, and some a schedule that suits many programs. The others are the choices of
-        the program's own episode, or of a better one's, mostly one of its kind; or of the best in a niche.
-        Some of these have random actions before their end, and some leave out actions. The others have edits:
-        cut off somewhere, or with the rest of another such episode instead, or with an action less, one more,
-        or another one. The other one is the policy's, one of another such episode, random, or the same with
-        one parameter at random. One more may also be a part of the next one, see `_part`.
+        A script is random, or a schedule that suits many programs, or derived from a source: the best episode
+        of the program, of a niche, or of a tournament among programs, mostly of the same kind. A derived
+        script is lengthened by random actions before its end, or shortened by leaving out actions, or edited.
+        An edit truncates the script, replaces its rest by that of another source, or deletes, inserts or
+        replaces an action. The new action is left to the policy, random, taken from another source, or the
+        old one with a random parameter; an inserted action may also be part of its successor, see `_part`.
         """
         if rng.random() < FRESH:
             return self._left_open(RANDOM, LONGEST)
@@ -156,7 +156,7 @@ class Scripts:
         return script
 
     def _common(self, program: int, rng: np.random.Generator) -> IntArray:
-        """Return what suits the most programs, of what is about the best for this or another of its kind."""
+        """Return the near-best schedule of this program, or one of its kind, that suits the most programs."""
         known = self._near.of(program)
         if not known or rng.random() < OTHERS:
             places = self._alike.get(self._kinds[program], range(len(self._programs)))
@@ -164,11 +164,11 @@ class Scripts:
         return choices_of(min(known, key=self._near.rank))
 
     def _own(self, program: int, place: int, rng: np.random.Generator) -> IntArray:
-        """Return the choices of an episode of the program."""
+        """Return the best episode of the program, or of one of its niches."""
         return self._niches.own(program, rng) if rng.random() < NICHES else self._episodes[place]
 
     def _another(self, program: int, rng: np.random.Generator) -> IntArray:
-        """Return the choices of the best of some episodes, which are mostly of the program's kind."""
+        """Return the winner of a tournament among episodes, mostly of the program's kind."""
         own = self._kinds[program]
         kind = own if own in self._alike and rng.random() < ALIKE else None
         count = int(rng.choice(TOURNAMENTS))
@@ -181,7 +181,7 @@ class Scripts:
         return self._shifted(script, int(rng.choice([-1, 1]))) if shifted else script
 
     def _shifted(self, script: IntArray, by: int) -> IntArray:
-        """Return choices whose parameters are moved by one slot, where all slots of a kind can be omitted."""
+        """Return choices with the parameters moved by one slot, for kinds whose slots are all optional."""
         shifted = script.copy()
         for row, active in zip(shifted, self._layout.chosen(script), strict=True):
             slots = np.flatnonzero(active)[1:]
@@ -219,8 +219,8 @@ class Scripts:
     def _longer(self, script: IntArray, rng: np.random.Generator) -> IntArray:
         """Return a script with some random actions before its end.
 
-        Where a change takes several actions that are worth nothing without each other, such as going to a
-        loop, splitting it and moving a part, they are found here or not at all.
+        Changes that need several actions at once, such as going to a loop, splitting it and moving a part,
+        are only found this way.
         """
         last = int(script[-1, 0])
         ends = 0 <= last < self._layout.width and bool(self._layout.ends[last])
@@ -229,7 +229,7 @@ class Scripts:
         return np.concatenate([script[:place], more, script[place:]])
 
     def _varied(self, script: IntArray, place: int, rng: np.random.Generator) -> IntArray:
-        """Return a script with one parameter of an action at random; or the action, where it has none."""
+        """Return a script with one parameter of an action random; or the whole action, if it has none."""
         if script[place, 0] < 0:
             return script
         slots = np.flatnonzero(self._layout.chosen(script[[place]])[0])[1:]
@@ -238,9 +238,9 @@ class Scripts:
         return varied
 
     def _part(self, choices: IntArray, present: IntArray, rng: np.random.Generator) -> IntArray:
-        """Return an action with some of the parameters present. The whole one then has what is left to do.
+        """Return an action with only some of its parameters; the original action then does the rest.
 
-        So one tile becomes two, which changes little by itself, but another action may come between.
+        So one tile becomes two. Alone this changes little, but another action may now come between them.
         """
         left_out = rng.permutation(present)[: rng.integers(1, len(present))]
         part = choices.copy()
@@ -248,7 +248,7 @@ class Scripts:
         return part
 
     def _present(self, choices: IntArray) -> IntArray:
-        """Return the slots of an action whose parameters could be omitted, and are not."""
+        """Return the slots of an action with optional parameters that are present."""
         if choices[0] < 0:
             return np.zeros(0, dtype=np.int64)
         omitted = self._layout.omitted
@@ -264,5 +264,5 @@ class Scripts:
         return self._left_open(RANDOM, 1)[0]
 
     def _left_open(self, how: int, steps: int) -> IntArray:
-        """Return what stands for some choices that are `FREE` or `RANDOM`."""
+        """Return `steps` placeholders, all `FREE` or all `RANDOM`."""
         return np.full((steps, self._layout.segments), how, dtype=np.int64)

@@ -59,7 +59,7 @@ def group_advantages(returns: NDArray[np.float64], group: int) -> FloatArray:
     The mean over episodes on one program is a baseline that needs no value function.
 
     Args:
-        returns: Shape [N]; every `group` after each other are on one program.
+        returns: Shape [N]; each `group` consecutive ones are on one program.
         group: Episodes on a program; it divides N.
 
     Returns:
@@ -70,14 +70,15 @@ def group_advantages(returns: NDArray[np.float64], group: int) -> FloatArray:
 
 
 def risk_seeking_advantages(returns: NDArray[np.float64], group: int, share: float) -> FloatArray:
-    """Return by how much an episode's return passes what the best share of its group reaches; 0 for the rest.
+    """Return the excess of each return over the (1 - `share`) quantile of its group; 0 below it.
 
-    The risk-seeking policy gradient (Petersen et al., arXiv 1912.04871): the best found counts, not the mean.
+    The risk-seeking policy gradient (Petersen et al., arXiv 1912.04871) optimises the best episodes, not the
+    mean.
 
     Args:
-        returns: Shape [N]; every `group` after each other are on one program.
+        returns: Shape [N]; each `group` consecutive ones are on one program.
         group: Episodes on a program; it divides N.
-        share: Of the episodes that are learnt from, above 0.
+        share: Share of the episodes to learn from, above 0.
 
     Returns:
         Shape [N].
@@ -97,10 +98,10 @@ def normalise(advantages: FloatArray, how: Normalisation) -> FloatArray:
 
 
 class ReturnScale:
-    """One over the standard deviation of the returns from every step so far, by which rewards are multiplied.
+    """Scale of rewards: one over the standard deviation of the returns from all steps so far.
 
-    A relative improvement of a few per cent and a cost in the thousands then teach alike: the weights that a
-    network begins with, the optimiser's epsilon and the entropy bonus all suppose returns of about 1.
+    Relative improvements of a few per cent and costs in the thousands then train alike: initial weights, the
+    optimiser's epsilon and the entropy bonus all assume returns of about 1.
 
     Attributes:
         gamma: Discount of the returns.
@@ -116,11 +117,11 @@ class ReturnScale:
 
     @property
     def factor(self) -> float:
-        """What rewards are multiplied by; 1 as long as all returns were equal."""
+        """Factor on the rewards; 1 as long as all returns are equal."""
         return self._variance**-0.5 if self.enabled and self._variance > 1e-12 else 1.0
 
     def update(self, trajectories: Trajectories) -> None:
-        """Take the returns of some more episodes into account."""
+        """Update the statistics with the returns of new episodes."""
         returns = trajectories.returns_to_go(self.gamma).astype(np.float64)
         self._count += len(returns)
         share = len(returns) / self._count
@@ -133,5 +134,5 @@ class ReturnScale:
         return {"count": self._count, "mean": self._mean, "variance": self._variance}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`, exactly."""
         self._count, self._mean, self._variance = state["count"], state["mean"], state["variance"]

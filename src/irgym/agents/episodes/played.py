@@ -1,4 +1,4 @@
-"""Episodes that were played: what they wait for, and what becomes of them once their costs are known."""
+"""Played episodes: their cost requests, and their rewards and outcomes once costs are known."""
 
 import math
 from collections.abc import Sequence
@@ -14,13 +14,12 @@ from irgym.core.reward import EpisodeCosts, Reward, asks
 
 @dataclass(frozen=True)
 class Episodes:
-    """N episodes that are not rewarded yet. They hold neither tasks nor states, so that they can be sent.
+    """N episodes without rewards yet. They hold no tasks or states, so they can be sent to other processes.
 
     Attributes:
         trajectories: Their steps, whose rewards are still 0.
         jobs: Requests for the costs of distinct states.
-        asked: For each episode the places in `jobs` of its states, first to last; of those alone whose costs
-            the reward asks for.
+        asked: For each episode, the places in `jobs` of the states whose costs the reward needs, in order.
         potentials: For each episode the potentials of its states; none unless the reward is shaped.
     """
 
@@ -32,7 +31,7 @@ class Episodes:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """How N episodes went.
+    """Outcomes of N episodes.
 
     Attributes:
         first: Shape [N]; cost of the initial state, infinite where its evaluation failed.
@@ -60,11 +59,11 @@ class Outcomes:
 def settle(
     episodes: Episodes, measurements: Sequence[Measurement], reward: Reward, ideals: Sequence[float | None]
 ) -> tuple[Trajectories, Outcomes]:
-    """Return the trajectories with their rewards, and how the episodes went.
+    """Return the trajectories with rewards, and the outcomes of the episodes.
 
     Args:
-        episodes: What was played.
-        measurements: One for each of its jobs.
+        episodes: The played episodes.
+        measurements: One for each of their jobs.
         reward: The reward that the episodes were played for.
         ideals: For each episode a lower bound on the cost, or None where none is known.
     """
@@ -73,7 +72,7 @@ def settle(
     lengths = np.bincount(trajectories.episode, minlength=len(costs))
     rewards = np.zeros((len(costs), max(1, int(lengths.max()))), dtype=np.float32)
     for number, (row, length) in enumerate(zip(costs, lengths.tolist(), strict=True)):
-        # Without a first cost nothing is relative to anything: such an episode is rewarded with 0.
+        # Rewards are relative to the first cost: an episode without one has reward 0.
         if length == 0 or math.isinf(row[0]):
             continue
         potentials = episodes.potentials[number]
@@ -104,7 +103,7 @@ def lost(count: int) -> Outcomes:
 
 
 def add_up(parts: Sequence[Outcomes]) -> Outcomes:
-    """Return the outcomes of all episodes, in order; a state that two parts asked for counts twice."""
+    """Return the outcomes of all parts, in order; a state in two parts counts twice."""
     return Outcomes(
         first=np.concatenate([part.first for part in parts]),
         last=np.concatenate([part.last for part in parts]),
@@ -125,7 +124,7 @@ def _episode_rewards(
 
     Args:
         reward: The reward.
-        costs: Of those states whose cost the reward asks for, the first of which has a finite one.
+        costs: Costs of the states that the reward needs; the first is finite.
         length: Steps of the episode.
         potentials: One for each state, or none.
         ideal: Lower bound on the cost.

@@ -17,7 +17,7 @@ FloatArray = NDArray[np.float32]
 
 
 class SumTree:
-    """Non-negative weights whose sums are kept, so that drawing in proportion to them takes log time.
+    """Binary tree of the sums of non-negative weights, for sampling in proportion to them in log time.
 
     Node 1 is the root, the children of node i are 2i and 2i + 1, and the leaves are the weights.
     """
@@ -35,7 +35,7 @@ class SumTree:
         return self.nodes[self.leaves + places]
 
     def __setitem__(self, places: IntArray, weights: NDArray[np.float64] | float) -> None:
-        """Set weights; of a place named twice, one of the weights given for it is kept."""
+        """Set weights; a repeated place gets one of its weights."""
         nodes = self.leaves + places
         self.nodes[nodes] = weights
         while nodes[0] > 1:
@@ -64,11 +64,11 @@ class Transitions:
         legal: Shape [B, 1, F + K], with up to K candidates in these states.
         choices: Shape [B]; the flat actions taken.
         rewards: Shape [B]; discounted sum of the rewards until the next state.
-        discounts: Shape [B]; what the value of the next state is multiplied by; 0 where there is none.
+        discounts: Shape [B]; discount of the next state's value; 0 where there is no next state.
         next_observations: Batch of B rows; arbitrary where the discount is 0.
         next_legal: Shape [B, 1, F + K], with up to K candidates in the next states.
         weights: Shape [B]; importance weights, the greatest being 1.
-        places: Shape [B]; where they lie in the replay.
+        places: Shape [B]; places of the transitions in the replay.
     """
 
     observations: Batch
@@ -83,7 +83,7 @@ class Transitions:
 
 
 class Replay:
-    """A ring of steps, of which the newest `capacity` are kept.
+    """A ring buffer of the newest `capacity` steps.
 
     The steps of an episode lie side by side, so the state n steps later is a place in the ring too:
     each observation is kept once. A later step is never overwritten before an earlier one. All candidates of
@@ -198,7 +198,7 @@ class Replay:
         }
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Continue from what `state_dict` returned, exactly."""
+        """Restore a state from `state_dict`, exactly."""
         self.size, self._head, self._greatest = state["size"], state["head"], state["greatest"]
         self._observations = self._encoder.separate(state["observations"]) if self.size else []
         for name in ("legal", "candidates", "choices", "rewards", "discounts", "next"):
@@ -233,9 +233,9 @@ def n_step(trajectories: Trajectories, order: IntArray, n: int, gamma: float) ->
 def first_errors(
     trajectories: Trajectories, taken: FloatArray, best: FloatArray, n: int, gamma: float, scale: float
 ) -> FloatArray:
-    """Return the n-step temporal-difference errors of steps by the values that their actor gave them.
+    """Return the n-step temporal-difference errors of steps, from the values of their actor.
 
-    What Ape-X (arXiv 1803.00933) sets first priorities by.
+    Ape-X (arXiv 1803.00933) derives initial priorities from them.
 
     Args:
         trajectories: M steps.
@@ -243,7 +243,7 @@ def first_errors(
         best: Shape [M]; the greatest value of a legal action.
         n: Number of steps.
         gamma: Discount.
-        scale: What rewards are multiplied by.
+        scale: Factor on the rewards.
 
     Returns:
         Shape [M].

@@ -1,16 +1,15 @@
 """Learners' rollouts: episodes in lockstep as trajectories, and one evaluator call for all their costs.
 
-No action depends on a cost, so all are asked for at the end, when the evaluator can spread and deduplicate
-the most.
+No action depends on a cost, so all costs are requested at the end, where the evaluator can parallelise and
+deduplicate most.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.agents.archive.following import Following
 from irgym.agents.episodes.played import Episodes, Outcomes, settle
 from irgym.agents.episodes.trajectories import FloatArray, Trajectories, join_legal
 from irgym.agents.problem import Problem
@@ -30,17 +29,17 @@ T = TypeVar("T")
 
 
 def draw_tasks(tasks: Sequence[T], count: int, rng: np.random.Generator) -> list[T]:
-    """Return `count` tasks, or what stands for them, none again before all were drawn."""
+    """Return `count` random tasks (or their indices); none repeats before all were drawn."""
     rounds = -(-count // len(tasks))
     places = np.concatenate([rng.permutation(len(tasks)) for _ in range(rounds)])[:count]
     return [tasks[place] for place in places.tolist()]
 
 
 def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArray:
-    """Return what costs of a state of each of the tasks can be told from, shape [B, K].
+    """Return the cost features of a state of each task, shape [B, K].
 
     Raises:
-        IrgymError: Nothing is known of a task.
+        IrgymError: A task has no cost features.
     """
     rows: list[NDArray[np.float64]] = []
     for task, state in zip(tasks, states, strict=True):
@@ -49,6 +48,20 @@ def privileged_of(tasks: Sequence[Task[Any]], states: Sequence[Any]) -> FloatArr
             raise IrgymError(f"{task.uri} has no cost features: set value_features to false")
         rows.append(row)
     return np.stack(rows).astype(np.float32)
+
+
+class Guide(Protocol):
+    """Makes some choices of episodes in place of the policy, such as `irgym.agents.archive.following`."""
+
+    def draw(self, episodes: Sequence[int], legal: BoolArray, choose: Callable[[BoolArray], Draw]) -> Draw:
+        """Return a draw for some episodes.
+
+        Args:
+            episodes: Their places among the tasks of the rollout.
+            legal: See `ActionLayout.legal`.
+            choose: Draws the policy's choices, given the legal ones.
+        """
+        ...
 
 
 class _Step(NamedTuple):
@@ -69,18 +82,18 @@ def rollout(
     choose: Choose,
     *,
     privileged: bool = False,
-    following: Following | None = None,
+    guide: Guide | None = None,
 ) -> tuple[Trajectories, Outcomes]:
     """Run one episode on each of `tasks`.
 
     Args:
         tasks: At least one; they may repeat.
-        problem: Gives the evaluator and the reward; its own tasks are not used.
+        problem: Evaluator, reward and deadline; its tasks are not used.
         encoder: Makes batches of observations.
         layout: Turns choices into actions.
         choose: Draws choices for a batch of observations and its mask, see `ActionLayout.legal`.
-        privileged: Whether the trajectories hold what only a critic sees: the tasks' cost features.
-        following: Gives choices that episodes begin with; an episode's number is its place among `tasks`.
+        privileged: Whether the trajectories hold the critic's additional inputs: the tasks' cost features.
+        guide: Makes some choices in place of `choose`, such as the first ones of an episode.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -92,7 +105,7 @@ def rollout(
         return choose(batch, legal)
 
     episodes = play(
-        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, following=following
+        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, guide=guide
     )
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
@@ -122,11 +135,11 @@ def play(
     choose: Choose,
     *,
     privileged: bool = False,
-    following: Following | None = None,
+    guide: Guide | None = None,
 ) -> Episodes:
-    """Play one episode on each of `tasks`, without asking for any cost.
+    """Play one episode on each of `tasks`, without evaluating any cost.
 
-    The arguments are those of `rollout`; the reward says of which states costs and potentials are needed.
+    Arguments as for `rollout`; the reward determines the states whose costs and potentials are needed.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -140,10 +153,10 @@ def play(
         batch, masks = encoder.collate(turn.observations(encoder.observation)), turn.masks
         legal = layout.legal(masks)
         seen = privileged_of(turn.tasks, turn.states) if privileged else np.zeros((len(masks), 0), np.float32)
-        if following is None:
+        if guide is None:
             draw = choose(batch, legal)
         else:
-            draw = following.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
+            draw = guide.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 
@@ -173,7 +186,7 @@ def play(
 def _jobs(
     tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], every: int
 ) -> tuple[list[Job], list[list[int]]]:
-    """Return requests for the costs that rewards need, and the places among them of each trail's states."""
+    """Return requests for the costs that rewards need, and each trail's places among them."""
     places: dict[tuple[int, Any], int] = {}
     jobs: list[Job] = []
     asked: list[list[int]] = []

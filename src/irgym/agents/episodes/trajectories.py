@@ -1,4 +1,4 @@
-"""Trajectories: what episodes leave for a learner, and how they are selected, joined and kept."""
+"""Trajectories: the steps of episodes as arrays, with selection, concatenation and serialisation."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,11 +27,11 @@ class Trajectories:
         legal: Shape [M, S, W], or [M, S, W + K] with up to K candidates.
         choices: Shape [M, S].
         policy_logp: Shape [M]; log-probabilities under the policy at the time.
-        behaviour_logp: Shape [M]; log-probabilities under what was sampled from.
+        behaviour_logp: Shape [M]; log-probabilities under the sampling distribution.
         rewards: Shape [M].
         episode: Shape [M]; from 0 to N - 1.
         step: Shape [M]; from 0.
-        privileged: Shape [M, K]; what only a critic sees. K is 0 unless the rollout was asked for it.
+        privileged: Shape [M, K]; the critic's additional inputs. K is 0 unless the rollout requests them.
     """
 
     observations: Batch
@@ -82,13 +82,13 @@ ARRAYS = ("legal", "choices", "policy_logp", "behaviour_logp", "rewards", "episo
 
 
 def join_legal(parts: Sequence[BoolArray]) -> BoolArray:
-    """Return what is legal in all steps as one array, as wide as the widest part."""
+    """Return the legality of all steps as one array, padded to the widest part."""
     width = max(part.shape[-1] for part in parts)
     return np.concatenate([padded_to(part, width) for part in parts])
 
 
 def select_episodes(trajectories: Trajectories, episodes: IntArray, encoder: Encoder) -> Trajectories:
-    """Return the given episodes, numbered anew in that order."""
+    """Return the given episodes, renumbered in that order."""
     numbers = np.full(trajectories.episodes, -1, dtype=np.int64)
     numbers[episodes] = np.arange(len(episodes))
     chosen = select_steps(trajectories, np.flatnonzero(numbers[trajectories.episode] >= 0), encoder)
@@ -96,7 +96,7 @@ def select_episodes(trajectories: Trajectories, episodes: IntArray, encoder: Enc
 
 
 def select_steps(trajectories: Trajectories, rows: IntArray, encoder: Encoder) -> Trajectories:
-    """Return the given steps, of episodes that are numbered as before."""
+    """Return the given steps; episode numbers stay."""
     arrays = {name: getattr(trajectories, name)[rows] for name in ARRAYS}
     return Trajectories(encoder.select(trajectories.observations, torch.as_tensor(rows)), **arrays)
 
@@ -116,5 +116,5 @@ def trajectories_state(trajectories: Trajectories) -> dict[str, Any]:
 
 
 def trajectories_from_state(state: dict[str, Any]) -> Trajectories:
-    """Return what `trajectories_state` was given."""
+    """Return the trajectories of a state from `trajectories_state`."""
     return Trajectories(state["observations"], **{name: state[name].numpy() for name in ARRAYS})

@@ -1,8 +1,8 @@
-"""Imitation: a policy learns to repeat what is shown to it.
+"""Behaviour cloning: a policy learns to repeat demonstrations.
 
-Policy gradients start from random schedules. Where nearly all of them are bad, and the way to a good one
-leads through worse ones, they settle in the nearest local optimum; a policy cloned from demonstrations
-starts beyond it, and reinforcement learning refines it.
+Policy gradients start from random schedules. Where nearly all of these are bad, and the way to a good one
+leads through worse ones, training ends in the nearest local optimum. A policy cloned from demonstrations
+starts beyond it; reinforcement learning then refines it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,9 +15,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from irgym.agents.construction import check_network, spec_of, start_from
 from irgym.agents.hyperparameters import Count, CountOrNone, NetworkOptions, Positive, RandomOptions
 from irgym.agents.imitation.demonstrations import Demonstration
-from irgym.agents.networks import check_network, spec_of, start_from
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.base.errors import IrgymError
 from irgym.base.values import Range
@@ -47,39 +47,39 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     actions: Literal["structured", "autoregressive", "flat"] = "structured"
     """As in `ppo`: structured, autoregressive or flat."""
     exchanged: CountOrNone = 0
-    """Copies of each step in which each row of the observation but the first is the first row of some other
-    step, or empty: for observations whose first row is what the action is for, and whose others are its
-    neighbours. Where demonstrations show few neighbours, this keeps a policy from depending on them."""
+    """Copies of each step in which all rows of the observation but the first are replaced by first rows of
+    other steps, or zeros: for observations of an operation and its neighbours. Where demonstrations have
+    few neighbours, this keeps a policy from depending on them."""
     alike: Annotated[float, Range(low=1)] = 1.04
-    """Costs up to this factor above the least count as equally good; measured costs scatter as much."""
+    """Factor above the least cost up to which costs count as equally good; measured costs scatter as much."""
     selections: Count = 1
-    """How often one of a program's equally good schedules is chosen. The first time it is the shortest, or
-    the one most like the policy of the round before; each further time the one most like a policy that is
-    cloned from the choices for the other half of the programs."""
+    """Rounds of choosing one of each program's equally good schedules. The first round takes the shortest, or
+    the likeliest under the policy of the previous round; each further round takes the likeliest under a
+    policy cloned from the choices for the other half of the programs."""
     noisy: CountOrNone = 0
-    """Copies of each demonstration with random actions between, which are not learnt, but what comes after
-    them is. Those that lead elsewhere are left out."""
+    """Copies of each demonstration with random actions in between. The policy learns only the other actions;
+    copies with another result are left out."""
     hidden_inputs: Annotated[float, Range(low=0, below=1)] = 0.0
-    """Probability that a feature is 0 throughout a graph while it is learnt from: one kind of nodes, say, or
-    one trait of rules. What has learnt to do without some signs goes by the others where some are new."""
+    """Probability that a feature, such as a kind of node or a trait of rules, is set to 0 throughout a graph
+    in training. A policy that can do without some features copes with new values of them."""
     start: str = ""
-    """File of a policy to start from, whose weights the demonstrations change; empty for random weights."""
+    """File of a policy whose weights to start from; empty for random weights."""
 
     def check(self) -> None:
-        """Make sure that such a network can be made, before any search is done.
+        """Check the options of the network, before any search.
 
         Raises:
-            IrgymError: It cannot; the message says why.
+            IrgymError: One is invalid; the message says which.
         """
         check_network(self)
 
 
 def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
-    """Return the network that is to imitate, with its first weights.
+    """Return the network to train, with its initial weights.
 
     Raises:
         StorageError: The file of the policy to start from holds none.
-        IrgymError: That policy has another network, there is no such encoder, or it hides no inputs.
+        IrgymError: That policy has another network, there is no such encoder, or it cannot hide inputs.
     """
     with seeded(config.seed):
         actor = Actor(spec_of(config, task), LAYOUTS[config.actions](task.space), config.observation)
@@ -94,8 +94,8 @@ def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
 def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> TorchPolicy:
     """Train a policy to repeat the demonstrations, by maximum likelihood.
 
-    After its last action a schedule is shown to go on without change to the end of the episode, where a kind
-    of action `ends` it, or a turn of it.
+    Where a kind of action `ends` an episode, or a turn of it, demonstrations go on with this action after
+    their schedule, to the end of the episode.
 
     Raises:
         IrgymError: The policy to start from has another network, or observations have no rows to exchange.
@@ -179,6 +179,6 @@ def with_exchanged(
 
 
 def _onward(space: ActionSpace) -> Iterator[Action]:
-    """Yield the action that leads to the end of an episode without changing the program, again and again."""
+    """Yield repeatedly the action that ends an episode without changing the program, if there is one."""
     ending = [Action(index) for index, kind in enumerate(space.kinds) if kind.ends]
     return repeat(ending[0]) if ending else iter(())

@@ -14,8 +14,8 @@ class Demonstration:
     Attributes:
         task: The program.
         schedule: The schedule.
-        cost: What it costs.
-        noise: Places of actions that are not to be learnt, only to be gone on from.
+        cost: Its cost.
+        noise: Places of actions that are only context, not to be imitated.
     """
 
     task: Task[Any]

@@ -1,4 +1,4 @@
-"""Expert iteration: a policy repeats what searches find, and leads the searches whose finds it learns next.
+"""Expert iteration: a policy imitates the results of searches, and guides the next searches.
 
 Anthony et al., arXiv 1705.08439.
 """
@@ -36,7 +36,7 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Found:
-    """The cheapest schedules that are known for a program.
+    """The cheapest known schedules of a program.
 
     Attributes:
         task: The program.
@@ -47,14 +47,14 @@ class Found:
     costs: Mapping[Schedule, float]
 
     def joined(self, other: "Found | None") -> "Found":
-        """Return these schedules and others of the same program."""
+        """Return the cheapest of these and other schedules of the same program."""
         return self if other is None else found(self.task, {**other.costs, **self.costs})
 
     def likeliest(self, policy: TorchPolicy | None, alike: float) -> Demonstration:
-        """Return the schedule to imitate: of those that cost about the least, the one most like the policy.
+        """Return the schedule to imitate: among those of about the least cost, the policy's likeliest.
 
-        Many schedules are equally good. Shown now one and now another, a policy learns the mean of both,
-        which may be neither; so each round shows what the one before it leant to. Without a policy the
+        Many schedules are equally good. From changing demonstrations a policy learns a mean of them, which
+        may be none of them; so each round shows what the previous policy prefers. Without a policy, the
         shortest schedule is taken.
 
         Args:
@@ -78,7 +78,7 @@ def found(task: Task[Any], costs: Mapping[Schedule, float]) -> Found:
 
 
 KEPT = 24
-"""Number of schedules that are remembered of a program."""
+"""Number of schedules to keep for a program."""
 
 
 def search_programs(
@@ -90,7 +90,7 @@ def search_programs(
     policy: TorchPolicy | None = None,
     progress: Report | None = None,
 ) -> list[Found]:
-    """Search each program; those of which nothing runs are left out."""
+    """Search each program; leave out those without any schedule that runs."""
     searched: list[Found] = []
     for place, task in enumerate(tasks):
         if progress is not None:
@@ -110,7 +110,7 @@ def _costs(task: Task[Any], candidates: Sequence[Candidate], evaluator: Evaluato
 
 
 def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report | None = None) -> list[Found]:
-    """Return the cheapest schedules that the cost cache has of each program, measured as they are now.
+    """Return each program's cheapest schedules in the cost cache, of the current version and toolchain.
 
     Raises:
         IrgymError: Nothing is recorded of these programs, or their records cannot be read back.
@@ -129,12 +129,12 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
             progress(f"recalling {task.uri} ({place + 1} of {len(tasks)})")
         toolchain = task.job(task.initial()).toolchain
         own = [
-            one
-            for one in records.get(task.target_text, {}).get(task.uri, ())
-            if one.toolchain == toolchain and one.measurement.ok
+            record
+            for record in records.get(task.target_text, {}).get(task.uri, ())
+            if record.toolchain == toolchain and record.measurement.ok
         ]
         costs: dict[Schedule, float] = {}
-        for record in sorted(own, key=lambda one: one.measurement.cost):
+        for record in sorted(own, key=lambda record: record.measurement.cost):
             actions = capabilities.recorded_actions(task, record.schedule)
             if actions is not None:
                 costs.setdefault(Schedule(tuple(actions)), record.measurement.cost)
@@ -152,8 +152,8 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
 def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
     """Return the geometric mean of the least cost known over that of the policy's own schedule.
 
-    Where that schedule fails, the cost of the program as written is taken; programs of which that fails too
-    are left out.
+    A schedule that fails counts as the cost of the original program; programs whose original fails too are
+    left out.
 
     Args:
         policy: Acts greedily.
@@ -161,18 +161,18 @@ def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Eval
         evaluator: Measures.
     """
     shares: list[float] = []
-    for one in searched:
-        [path] = rollout(one.task, policy, 1, None)
-        jobs = [one.task.job(node.state) for node in (outcome(one.task, path), path[0])]
-        own, written = (measurement.cost for measurement in evaluator.evaluate(jobs))
-        reached = own if math.isfinite(own) else written
+    for program in searched:
+        [path] = rollout(program.task, policy, 1, None)
+        jobs = [program.task.job(node.state) for node in (outcome(program.task, path), path[0])]
+        greedy, original = (measurement.cost for measurement in evaluator.evaluate(jobs))
+        reached = greedy if math.isfinite(greedy) else original
         if math.isfinite(reached):
-            shares.append(math.log(min(one.costs.values()) / reached))
+            shares.append(math.log(min(program.costs.values()) / reached))
     return math.exp(float(np.mean(shares))) if shares else 0.0
 
 
 def _log_likelihood(policy: TorchPolicy, task: Task[Any], schedule: Schedule) -> float:
-    """Return the log-probability that a policy schedules a program so."""
+    """Return the log-probability of a schedule under a policy."""
     states = states_along(task, schedule)[:-1]
     if not states:
         return 0.0
@@ -190,32 +190,33 @@ def transfer(
     places: Mapping[tuple[str, str], int] | None = None,
     progress: Report | None = None,
 ) -> list[Found]:
-    """Return for each program how the `keep` cheapest schedules of searched ones do on it.
+    """Try the `keep` cheapest schedules of searched programs on other programs; return their costs.
 
-    A schedule found for one program often suits others; trying those of similar programs costs far less than
-    searching each program, and few distinct schedules are easier to learn than many. Programs on which none
-    runs are left out.
+    A schedule of one program often suits others. Trying the schedules of similar programs costs far less than
+    a search, and few distinct schedules are easier to learn than many. Programs on which no schedule runs are
+    left out.
 
     Args:
-        searched: Where the schedules come from.
-        tasks: Where they are tried.
-        evaluator: Measures.
+        searched: Programs with schedules.
+        tasks: Programs to try them on.
+        evaluator: Evaluates costs.
         keep: Schedules of each searched program.
-        near: How many searched programs a program takes schedules from, those that stand nearest to it; by
-            default all.
-        places: Where each program stands in its data set, by `_name`: needed for `near`.
-        progress: Told in a line what is being done.
+        near: Number of searched programs to take schedules from, the nearest in the data set; by default all.
+        places: Place of each program in the data set, by `_name`: needed for `near`.
+        progress: Called with a line of text about the current work.
 
     Raises:
-        IrgymError: None runs on any.
+        IrgymError: No schedule runs on any program.
     """
     transferred: list[Found] = []
     for number, task in enumerate(tasks):
         others = searched
         if near is not None and places is not None:
             here = places[_name(task)]
-            others = sorted(searched, key=lambda one: abs(places[_name(one.task)] - here))[:near]
-        schedules = list(dict.fromkeys(one for each in others for one in list(each.costs)[:keep]))
+            others = sorted(searched, key=lambda source: abs(places[_name(source.task)] - here))[:near]
+        schedules = list(
+            dict.fromkeys(schedule for source in others for schedule in list(source.costs)[:keep])
+        )
         if progress is not None:
             progress(f"transferring {len(schedules)} schedules to {task.uri} ({number + 1} of {len(tasks)})")
         moved = _costs(task, list(_fitting(task, schedules)), evaluator)
@@ -236,18 +237,17 @@ def _fitting(task: Task[Any], schedules: Iterable[Schedule]) -> Iterator[Candida
 
 @dataclass(frozen=True)
 class Searches(Hyperparameters):
-    """How each round finds what it shows.
+    """Options of the searches of each round.
 
     Attributes:
-        strategy: The search of a first round that has no policy to lead it; all others are guided.
-        budget: Of each search.
-        programs: Number of programs searched in a round, spread over all; each round takes others. 0 for
-            what is recorded alone.
+        strategy: The search of the first round without a policy; all other rounds use a guided search.
+        budget: Budget of each search.
+        programs: Programs to search in a round, evenly spread; each round takes different ones. 0 for
+            recorded schedules alone.
         transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
-        near: Number of searched programs that each of those takes schedules from: those that stand nearest
-            to it in the data set.
-        recorded: Whether the first round shows, too, what the cost cache has of all programs.
-        seed: Of the searches.
+        near: Searched programs that each of those takes schedules from: the nearest in the data set.
+        recorded: Whether the first round also shows schedules from the cost cache, of all programs.
+        seed: Seed of the searches.
     """
 
     name: ClassVar[str] = "expert iteration"
@@ -263,13 +263,13 @@ class Searches(Hyperparameters):
 
 @dataclass(frozen=True)
 class Round:
-    """What a round came to.
+    """Result of a round.
 
     Attributes:
-        policy: What was learnt from the finds of all rounds so far.
-        shown: The demonstrations that it learnt from.
-        share: See `greedy_share`: the policy that led this round's searches against their finds; None where
-            none led them, or they found nothing.
+        policy: The policy cloned from the results of all rounds so far.
+        shown: The demonstrations.
+        share: See `greedy_share`, of the policy that guided this round's searches; None without such a
+            policy, or without results.
     """
 
     policy: TorchPolicy
@@ -286,21 +286,23 @@ def expert_iteration(
 ) -> Iterator[Round]:
     """Yield rounds of searching and cloning, without end.
 
-    Where `config.start` names a policy, it leads the searches of the first round.
+    If `config.start` names a policy, it guides the searches of the first round.
 
     Raises:
-        IrgymError: No search found anything that runs, or there is no policy as it is asked for.
+        IrgymError: No search found a schedule that runs, or the configuration is invalid.
     """
     known: dict[tuple[str, str], Found] = {}
-    first = TorchPolicy(actor_for(config, tasks[0]))  # so that what it cannot be is said before any search
+    first = TorchPolicy(
+        actor_for(config, tasks[0])
+    )  # raises before any search if the configuration is invalid
     policy = first if config.start else None
     for number in count():
         chosen = rotated(tasks, number, searches.programs)
         strategy = searches.strategy if policy is None else Guided()
         seed = searches.seed + number * len(tasks)
         if number == 0 and searches.recorded:
-            # First, since there may be none: then no time is spent on searching.
-            known |= {_name(one.task): one for one in recalled(tasks, evaluator, progress)}
+            # Before searching, since it raises if there are none.
+            known |= {_name(program.task): program for program in recalled(tasks, evaluator, progress)}
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if not searched and not known:
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
@@ -315,8 +317,8 @@ def expert_iteration(
                 places={_name(task): place for place, task in enumerate(tasks)},
                 progress=progress,
             )
-        for one in (*searched, *shared):
-            known[_name(one.task)] = one.joined(known.get(_name(one.task)))
+        for program in (*searched, *shared):
+            known[_name(program.task)] = program.joined(known.get(_name(program.task)))
         if progress is not None:
             progress(f"cloning {len(known)} demonstrations")
         policy, shown = choose_and_clone(config, list(known.values()), policy)
@@ -324,37 +326,40 @@ def expert_iteration(
 
 
 def _name(task: Task[Any]) -> tuple[str, str]:
-    """Return what tells programs apart that are learnt from together: one may be made for several targets."""
+    """Return the key of a program: the same program may be compiled for several targets."""
     return task.uri, task.target_text
 
 
 def choose_and_clone(
     config: ImitationConfig, known: Sequence[Found], policy: TorchPolicy | None
 ) -> tuple[TorchPolicy, list[Demonstration]]:
-    """Return what was cloned, and from which demonstrations: see `ImitationConfig.selections`.
+    """Choose demonstrations and clone them; return both. See `ImitationConfig.selections`.
 
     Args:
-        config: How to clone.
-        known: What is known of each program.
-        policy: That of the round before.
+        config: Configuration of the cloning.
+        known: The known schedules of each program.
+        policy: The policy of the previous round.
     """
-    shown = [one.likeliest(policy, config.alike) for one in known]
+    shown = [program.likeliest(policy, config.alike) for program in known]
     for _ in range(1, config.selections):
-        # A clone of what a program was shown prefers just that: each half is judged by a clone of the other.
+        # A clone prefers the schedules that it was cloned from: each half is judged by a clone of the other.
         halves = [shown[place::2] for place in range(min(2, len(shown)))]
         judges = [clone(config, half) for half in reversed(halves)]
-        shown = [one.likeliest(judges[place % len(judges)], config.alike) for place, one in enumerate(known)]
+        shown = [
+            program.likeliest(judges[place % len(judges)], config.alike)
+            for place, program in enumerate(known)
+        ]
     rng = np.random.default_rng(config.seed)
-    copies = [noisy(one, rng) for one in shown for _ in range(config.noisy)]
-    return clone(config, [*shown, *(one for one in copies if one is not None)]), shown
+    copies = [noisy(demonstration, rng) for demonstration in shown for _ in range(config.noisy)]
+    return clone(config, [*shown, *(copy for copy in copies if copy is not None)]), shown
 
 
 def rotated(tasks: Sequence[Task[Any]], number: int, programs: int) -> list[Task[Any]]:
-    """Return the programs of a round: so many, evenly spread; each round is shifted, for others."""
+    """Return the programs of a round: evenly spread, and shifted each round."""
     programs = min(programs, len(tasks))
     shift = number * GOLDEN % 1.0
     return [tasks[int((place + shift) * len(tasks) / programs)] for place in range(programs)]
 
 
 GOLDEN = (5**0.5 - 1) / 2
-"""Multiples of it, modulo 1, fill the unit interval evenly, however many there are."""
+"""Golden ratio: any number of its multiples, modulo 1, fills the unit interval evenly."""

@@ -1,7 +1,7 @@
-"""Demonstrations with noise: what a good schedule goes on with after actions that it did not choose.
+"""Demonstrations with noise: good schedules that recover from random actions.
 
-A policy that is cloned from good schedules alone knows no states but theirs: one other action, and it is
-where nothing was shown (DART: Laskey et al., arXiv 1703.09327).
+A policy cloned from good schedules alone knows only their states: a single wrong action leads it to states
+without demonstrations (DART: Laskey et al., arXiv 1703.09327).
 """
 
 from dataclasses import replace
@@ -18,13 +18,13 @@ SHARE = 0.15
 """Probability that a random action comes before an action of the schedule."""
 
 TRIES = 8
-"""How often noise is drawn for a demonstration before it is given up."""
+"""Attempts at adding noise to a demonstration."""
 
 
 def noisy(shown: Demonstration, rng: np.random.Generator) -> Demonstration | None:
-    """Return a schedule with random actions between, which are not to be learnt; None where none was found.
+    """Return a schedule with random actions in between, marked as noise; None if no attempt succeeds.
 
-    It makes the same program as the schedule that was shown, whose actions it has as far as they apply.
+    It has the demonstrated actions as far as they apply, and results in the same program.
     """
     task = shown.task
     wanted = task.key(replay(task, shown.schedule))
@@ -36,7 +36,7 @@ def noisy(shown: Demonstration, rng: np.random.Generator) -> Demonstration | Non
 
 
 def _drawn(shown: Demonstration, rng: np.random.Generator) -> tuple[Demonstration, Any]:
-    """Return the schedule with random actions between, and the state that it leads to, whatever that is."""
+    """Return the schedule with random actions in between, and its final state."""
     task = shown.task
     state, taken, noise = task.initial(), list[Action](), list[int]()
     for action in shown.schedule.actions:
@@ -53,6 +53,6 @@ def _drawn(shown: Demonstration, rng: np.random.Generator) -> tuple[Demonstratio
 
 
 def _other(task: Task[Any], state: Any, rng: np.random.Generator) -> Action | None:
-    """Return a random action that ends nothing; None where there is none."""
+    """Return a random action that does not end the episode; None if there is none."""
     mask = task.space.onward(task.mask(state))
     return task.space.sample(mask, rng) if task.space.takeable(mask) else None

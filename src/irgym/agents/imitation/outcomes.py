@@ -1,4 +1,4 @@
-"""All that can be made of a program: its states, what each costs, and the least cost that each leads to."""
+"""Complete outcomes of a program: all its states, their costs, and the least cost reachable from each."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -24,9 +24,9 @@ class Outcomes:
         task: The program.
         states: Its states, the initial one first.
         actions: For each state, the actions that apply, in the order of the space's flat view.
-        following: For each state, the places of the states that these lead to.
+        following: For each state, the places of the successor states of these actions.
         costs: The logarithm of each state's cost, shape [K].
-        price: What each action adds to that.
+        price: Addition to the logarithm for each action.
     """
 
     task: Task[Any]
@@ -38,7 +38,7 @@ class Outcomes:
 
     @cached_property
     def least(self) -> NDArray[np.float64]:
-        """The least cost that each state leads to, with the price of the way there, shape [K]."""
+        """The least cost reachable from each state, including the price of the actions, shape [K]."""
         least = self.costs.copy()
         changed = True
         while changed:
@@ -50,23 +50,23 @@ class Outcomes:
         return least
 
     def priced(self, price: float) -> "Outcomes":
-        """Return the same with a price for each action: of two ways to one cost the shorter is best then."""
+        """Return these outcomes with a price for each action, which favours the shorter of two equal ways."""
         return replace(self, price=price)
 
     def advantages(self, state: int) -> NDArray[np.float64]:
-        """Return by which factor each action can lower a state's cost, at best: its logarithm, shape [A]."""
+        """Return the logarithm of the best cost reduction of each action in a state, shape [A]."""
         return self.costs[state] - self.least[self.following[state]] - self.price
 
 
 def all_outcomes(
     tasks: Iterable[Task[Any]], evaluator: Evaluator, most: int
 ) -> Iterator[tuple[Task[Any], Outcomes | None]]:
-    """Yield each program with all its outcomes; None where there are too many, or some cost nothing finite.
+    """Yield each program with all its outcomes, or None if there are too many or some cost is not finite.
 
     Args:
         tasks: The programs.
-        evaluator: Finds out the costs.
-        most: States that a program may have.
+        evaluator: Evaluates costs.
+        most: Limit on the states of a program.
     """
     waiting: list[tuple[Task[Any], _Graph]] = []
     for task in tasks:
@@ -85,7 +85,7 @@ _Graph = tuple[list[Any], list[list[Action]], list[NDArray[np.int64]]]
 
 
 def _graph(task: Task[Any], most: int) -> _Graph | None:
-    """Return the states of a program, the actions that apply in each, and where they lead."""
+    """Return the states of a program, the actions that apply in each, and the places of their successors."""
     states = [task.initial()]
     places = {states[0]: 0}
     actions: list[list[Action]] = []
@@ -107,7 +107,7 @@ def _graph(task: Task[Any], most: int) -> _Graph | None:
 
 
 def _in_order(space: ActionSpace, mask: Mask) -> list[Action]:
-    """Return the actions that a mask lets pass, in the order of the space's flat view."""
+    """Return the legal actions of a mask, in the order of the space's flat view."""
     fixed = [action for action, applies in zip(space.flat, space.flat_mask(mask), strict=True) if applies]
     return [*fixed, *(Action(kind, (), name) for kind, name in mask.candidates)]
 
@@ -116,7 +116,7 @@ def _measured(
     waiting: Sequence[tuple[Task[Any], _Graph]], evaluator: Evaluator
 ) -> Iterator[tuple[Task[Any], Outcomes | None]]:
     jobs: list[Job] = [task.job(state) for task, graph in waiting for state in graph[0]]
-    costs = iter([one.cost for one in evaluator.evaluate(jobs)])
+    costs = iter([measurement.cost for measurement in evaluator.evaluate(jobs)])
     for task, (states, actions, following) in waiting:
         own = np.log(np.array([next(costs) for _ in states]))
         if np.isfinite(own).all():

@@ -1,8 +1,8 @@
-"""Values: a policy learns what each action is worth from programs of which all outcomes are known.
+"""Learning of action values from programs whose outcomes are all known.
 
-The value of an action is the least cost that it leads to, which is exact where all states can be measured.
-This is imitation by cost-to-go (Ross and Bagnell: AggreVaTe, arXiv 1406.5979) with the best expert that there
-is. Where most actions lose nothing, how much one loses says more than which one is best.
+The value of an action is the least cost reachable after it, which is exact if all states are measured. This
+is imitation of cost-to-go (Ross and Bagnell: AggreVaTe, arXiv 1406.5979) with a perfect expert. Where most
+actions are equally good, the loss of each action teaches more than the best action.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,9 +15,9 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from irgym.agents.construction import check_network, spec_of
 from irgym.agents.hyperparameters import Count, NetworkOptions, Positive, RandomOptions, Weight
 from irgym.agents.imitation.outcomes import Outcomes
-from irgym.agents.networks import check_network, spec_of
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.base.values import Range
 from irgym.core.candidates import list_length
@@ -34,33 +34,33 @@ class ValuesConfig(RandomOptions, NetworkOptions):
 
     name: ClassVar[str] = "values"
     epochs: Count = 40
-    """Passes over the programs; each visits some states of each."""
+    """Passes over the programs; each visits some states of each program."""
     minibatch: Count = 128
     """States in a gradient step."""
     lr: Positive = 2e-3
-    """Learning rate of Adam at the start; it falls to none."""
+    """Learning rate of Adam at the start; it falls to 0."""
     max_grad_norm: Positive = 1.0
     """The gradient is scaled down to this norm."""
     average: Annotated[float, Range(low=0, below=1)] = 0.998
-    """The policy has a running mean of the weights; this is the share that it keeps in each step, at most."""
+    """Greatest decay of the running mean of the weights, which the policy has."""
     largest: Positive = 0.15
-    """Greater gains and losses, as logarithms of costs, count as this."""
+    """Limit at which gains and losses (logarithms of costs) are clipped."""
     scale: Positive = 20.0
-    """What these are multiplied by, so that they are about 1."""
+    """Factor on these, so that targets are about 1."""
     members: Count = 1
-    """Networks that learn apart, from other first weights; the policy goes by the mean of their values."""
+    """Networks of the ensemble, with different initial weights; the policy uses their mean value."""
     price: Weight = 1e-4
-    """What an action costs, as a logarithm of costs: of two ways to one end the shorter is worth more."""
+    """Price of an action, as a logarithm of costs: it favours the shorter of two equal ways."""
     margin: Weight = 0.05
-    """By how much an action must be worth more than to stop, after `scale`."""
+    """Margin by which an action's value must exceed that of stopping, after `scale`."""
     most: Annotated[int, Range(low=2)] = 2048
-    """States that a program may have; programs with more are not learnt from."""
+    """Limit on the states of a program; programs with more are skipped."""
 
     def check(self) -> None:
-        """Make sure that such a network can be made, before anything is measured.
+        """Check the options of the network, before anything is measured.
 
         Raises:
-            IrgymError: It cannot; the message says why.
+            IrgymError: One is invalid; the message says which.
         """
         check_network(self)
 
@@ -72,30 +72,30 @@ def learn_values(
 ) -> TorchPolicy:
     """Train a policy on the values of actions, by regression.
 
-    Each epoch visits three states of each program: the first one, one on the way of the policy as it is, and
-    one after random actions.
+    Each epoch visits three states of each program: the initial state, a state on the current policy's path,
+    and a state after random actions.
 
     Args:
         config: Hyper-parameters.
-        programs: Programs with their outcomes, one at least.
-        progress: Told in a line what is being done.
+        programs: Programs with their outcomes, at least one.
+        progress: Called with a line of text about the current work.
 
     Raises:
         IrgymError: The space has too many actions to list.
-        DivergedError: The training has come to numbers that are not finite.
+        DivergedError: The training has reached numbers that are not finite.
     """
     torch.set_num_threads(config.threads)
     first = programs[0].task
-    list_length(first.space)  # or it says why there is none
-    programs = [one.priced(config.price) for one in programs]
+    list_length(first.space)  # raises if the actions cannot be listed
+    programs = [program.priced(config.price) for program in programs]
     spec, layout = spec_of(config, first), LAYOUTS["flat"](first.space)
     learnt = [
         _learnt(replace(config, seed=config.seed + number), spec, layout, programs, number, progress)
         for number in range(config.members)
     ]
     network = QEnsemble(spec, layout, config.observation, config.members)
-    for one, other in zip(network.members, learnt, strict=True):
-        one.load_state_dict(other.state_dict())
+    for member, other in zip(network.members, learnt, strict=True):
+        member.load_state_dict(other.state_dict())
     return TorchPolicy(network)
 
 
@@ -107,12 +107,12 @@ def _learnt(
     number: int,
     progress: Callable[[str], None] | None,
 ) -> QNetwork:
-    """Return one network that has learnt."""
+    """Train and return one network."""
     with seeded(config.seed):
         network = QNetwork(spec, layout, config.observation)
     rng = np.random.default_rng(config.seed)
-    some = [(one, state) for one in programs for state in (0, _random_state(one, rng))]
-    observed = [one.task.observe(one.states[state], config.observation) for one, state in some]
+    some = [(program, state) for program in programs for state in (0, _random_state(program, rng))]
+    observed = [program.task.observe(program.states[state], config.observation) for program, state in some]
     network.encoder.adapt(network.encoder.collate(observed))
     slow = deepcopy(network)
     policy = TorchPolicy(slow)
@@ -128,7 +128,7 @@ def _learnt(
         visited = _visited(policy, programs, rng)
         for begin in range(0, len(visited), config.minibatch):
             descent.step(_loss(network, visited[begin : begin + config.minibatch], config))
-            steps += 1  # so far there is little to average
+            steps += 1  # early on there is little to average
             _approach(slow, network, min(config.average, steps / (10 + steps)))
     _end_sooner(slow, config.margin)
     return slow
@@ -139,24 +139,26 @@ _Visit = tuple[Outcomes, int]
 
 def _visited(policy: TorchPolicy, programs: Sequence[Outcomes], rng: np.random.Generator) -> list[_Visit]:
     """Return the states that an epoch visits, in random order."""
-    found: list[_Visit] = [(one, 0) for one in programs]
-    for one, path in zip(programs, _ways(policy, programs), strict=True):
-        found.append((one, path[int(rng.integers(len(path)))]))
-        found.append((one, _random_state(one, rng)))
+    found: list[_Visit] = [(program, 0) for program in programs]
+    for program, path in zip(programs, _ways(policy, programs), strict=True):
+        found.append((program, path[int(rng.integers(len(path)))]))
+        found.append((program, _random_state(program, rng)))
     return [found[place] for place in rng.permutation(len(found))]
 
 
 def _ways(policy: TorchPolicy, programs: Sequence[Outcomes]) -> list[list[int]]:
-    """Return the states that a policy comes through in each program."""
+    """Return the states on a policy's path through each program."""
     ways = [[0] for _ in programs]
-    going = [place for place, one in enumerate(programs) if one.actions[0]]
+    going = [place for place, program in enumerate(programs) if program.actions[0]]
     while going:
         states = [(programs[place], ways[place][-1]) for place in going]
-        observations = [one.task.observe(one.states[state], policy.observation) for one, state in states]
-        masks = [one.task.mask(one.states[state]) for one, state in states]
+        observations = [
+            program.task.observe(program.states[state], policy.observation) for program, state in states
+        ]
+        masks = [program.task.mask(program.states[state]) for program, state in states]
         chosen = policy.act(observations, masks, None)
-        for place, (one, state), action in zip(going, states, chosen, strict=True):
-            ways[place].append(int(one.following[state][one.actions[state].index(action)]))
+        for place, (program, state), action in zip(going, states, chosen, strict=True):
+            ways[place].append(int(program.following[state][program.actions[state].index(action)]))
         going = [
             place
             for place in going
@@ -165,11 +167,11 @@ def _ways(policy: TorchPolicy, programs: Sequence[Outcomes]) -> list[list[int]]:
     return [way[:-1] if len(way) > 1 else way for way in ways]
 
 
-def _random_state(one: Outcomes, rng: np.random.Generator) -> int:
-    """Return a state that random actions lead to, in which there are actions."""
+def _random_state(program: Outcomes, rng: np.random.Generator) -> int:
+    """Return a non-terminal state after random actions."""
     state = 0
-    for _ in range(int(rng.integers(one.task.horizon))):
-        onward = [after for after in one.following[state].tolist() if one.actions[after]]
+    for _ in range(int(rng.integers(program.task.horizon))):
+        onward = [after for after in program.following[state].tolist() if program.actions[after]]
         if not onward:
             break
         state = int(rng.choice(onward))
@@ -177,13 +179,13 @@ def _random_state(one: Outcomes, rng: np.random.Generator) -> int:
 
 
 def _loss(network: QNetwork, visits: Sequence[_Visit], config: ValuesConfig) -> Tensor:
-    """Return how far the network is from the values of all actions in some states."""
-    task_states = [(one.task, one.states[state]) for one, state in visits]
+    """Return the regression loss over all legal actions of some states."""
+    task_states = [(program.task, program.states[state]) for program, state in visits]
     masks = [task.mask(state) for task, state in task_states]
     legal = torch.as_tensor(network.layout.legal(masks))
     batch = network.encoder.collate([task.observe(state, config.observation) for task, state in task_states])
     found = network.forward(batch, legal)
-    wanted = np.concatenate([one.advantages(state) for one, state in visits])
+    wanted = np.concatenate([program.advantages(state) for program, state in visits])
     wanted = np.clip(wanted, -config.largest, config.largest) * config.scale
     return functional.smooth_l1_loss(
         found[legal[..., : found.shape[-1]]], torch.as_tensor(wanted, dtype=torch.float32)
@@ -197,7 +199,7 @@ def _approach(slow: torch.nn.Module, fast: torch.nn.Module, kept: float) -> None
 
 
 def _end_sooner(network: QNetwork, margin: float) -> None:
-    """Have a network take what ends an episode for worth more than it is, by a margin."""
+    """Raise a network's value of the actions that end an episode by a margin."""
     space = network.layout.space
     with torch.no_grad():
         for place, action in enumerate(space.flat):

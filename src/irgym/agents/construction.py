@@ -1,4 +1,4 @@
-"""From hyper-parameters to networks: what all learners ask of them, and weights to start from."""
+"""Construction of networks from hyper-parameters: checks, encoder specifications, initial weights."""
 
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from irgym.networks.policy import TorchPolicy
 
 
 def check_network(config: NetworkOptions) -> None:
-    """Make sure that a network can be made so.
+    """Check the options of a network.
 
     Raises:
         IrgymError: There is no such activation.
@@ -27,7 +27,7 @@ def spec_of(config: NetworkOptions, task: Task[Any]) -> EncoderSpec:
     """Return the specification of the encoder for the observations of a task.
 
     Raises:
-        IrgymError: There is no such observation or encoder here, or they do not suit each other.
+        IrgymError: There is no such observation or encoder, or the encoder cannot read the observation.
     """
     return spec_for(
         task.observe(task.initial(), config.observation),
@@ -39,7 +39,7 @@ def spec_of(config: NetworkOptions, task: Task[Any]) -> EncoderSpec:
 
 
 def start_from(path: Path, actor: Actor) -> None:
-    """Give an actor the weights of a policy.
+    """Load the weights of a policy into an actor.
 
     Raises:
         StorageError: The file holds no policy.
@@ -59,5 +59,5 @@ def start_from(path: Path, actor: Actor) -> None:
 
 
 def _shape(actor: Actor) -> tuple[object, ...]:
-    """Return what must agree for one actor's weights to suit another."""
+    """Return the properties that actors with exchangeable weights share."""
     return actor.spec, actor.layout.kind, actor.encoder.observation
