@@ -1,7 +1,8 @@
 """The environment keeps the rules of irgym, and a key that forgets too much is found."""
 
-import irgym
 import pytest
+
+import irgym
 from irgym_chain.environment import CHAIN
 from irgym_chain.task import ChainTask, Joins
 
