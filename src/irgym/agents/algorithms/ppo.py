@@ -87,7 +87,7 @@ class PPOConfig(Reuse, ActorCriticConfig):
     """With a group: learn only from this share of its episodes, the best ones, by how far they are above the
     rest (risk-seeking policy gradient, arXiv 1912.04871); 0 for all."""
     started: CountOrNone = 0
-    """Further episodes of an iteration, that start from the best ones so far, of the same program or of
+    """Further episodes of an iteration, that start from the best ones so far, of their own program or of
     another: see `irgym.agents.archive.best`."""
     sketched: Share = 0.0
     """Share of those that follow the environment's sketches instead: random schedules of a form that experts
