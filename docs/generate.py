@@ -23,6 +23,8 @@ from tyro.conf import Positional, Suppress
 from irgym.agents import AGENTS
 from irgym.base.values import Range
 from irgym.cli.commands import SUMMARIES, command_class
+from irgym.conformance.rule import EnvironmentRule, PairRule, Rule
+from irgym.conformance.rules import RULES
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.environment import Environment
@@ -230,6 +232,23 @@ def _protocols(module: ModuleType) -> Iterator[tuple[str, type[Any]]]:
             yield name, value
 
 
+STATES = {"everywhere": "every state", "ends": "first and last states", "once": "the last state of one walk"}
+"""Where rules about states are checked, in words."""
+
+
+def rules() -> str:
+    """Return the table of the rules that environments and tasks must keep."""
+    rows = ((f"`{name}`", rule.demand, _checked(rule)) for name, rule in RULES.items())
+    return table(("rule", "demand", "checked on"), rows)
+
+
+def _checked(rule: Rule) -> str:
+    if isinstance(rule, EnvironmentRule):
+        return "the environment"
+    place = "states with equal keys" if isinstance(rule, PairRule) else STATES[rule.where]
+    return place + (", measured" if rule.measures else "")
+
+
 def hlo_passes() -> str:
     """Return the table of the actions of `hlo`, and the default orders that run each."""
     from irgym.envs.hlo.actions import PASSES
@@ -278,6 +297,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "commands": commands,
     "command": command_options,
     "capabilities": capability_table,
+    "rules": rules,
     "hlo-passes": hlo_passes,
     "hlo-families": hlo_families,
 }

@@ -97,3 +97,17 @@ def test_plugin_agent_trains_and_resumes(irgym: Irgym, tmp_path: Path):
     irgym(*train, "--iterations", 3)
     assert "iteration    4" in irgym(*train, "--iterations", 4, "--resume").stdout
     assert "improvement" in irgym("evaluate", "run", "--limit", 2).stdout
+
+
+def test_plugin_keeps_the_rules(tmp_path: Path):
+    paths = [str(PLUGIN / "src"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(PLUGIN / "tests")],
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(paths)},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    assert "2 passed" in done.stdout

@@ -1,9 +1,6 @@
-"""Every environment, toy and example keeps the rules of conformance."""
+"""Every environment and toy keeps the rules of conformance; `test_examples.py` checks the plug-in."""
 
-import os
-import sys
 from collections.abc import Mapping
-from pathlib import Path
 
 import dials
 import knobs
@@ -13,7 +10,6 @@ import rewriting
 import irgym
 from irgym.core.catalogue import ENVIRONMENTS
 
-PLUGIN = Path(__file__).parents[2] / "examples" / "irgym_chain" / "src"
 SHARED = {"splits": "the data set x-rlflow trains and tests on the same models, as its paper does"}
 OF_TOYS = dict.fromkeys(
     ("job", "original", "export-suffix", "records"),
@@ -39,19 +35,6 @@ def test_environments_keep_the_rules(
     environment = ENVIRONMENTS.load(name)
     uri = program or environment.dataset("tiny").train[0]
     irgym.check_environment(environment, [uri], walks=2, steps=6, measure=measure, skip=skip)
-
-
-def test_the_example_keeps_the_rules(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.syspath_prepend(str(PLUGIN))
-    paths = filter(None, [str(PLUGIN), os.environ.get("PYTHONPATH")])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))  # costs are computed in a child
-    from irgym_chain.environment import CHAIN
-
-    try:
-        irgym.check_environment(CHAIN)
-    finally:
-        for name in [name for name in sys.modules if name.startswith("irgym_chain")]:
-            del sys.modules[name]
 
 
 @pytest.mark.parametrize(
