@@ -37,8 +37,8 @@ def from_torch(module: Any, *inputs: Any, environment: str = "graph", path: str 
     """
     if environment not in TORCH:
         raise ProgramError(f"{environment!r} takes no torch modules: choose {' or '.join(TORCH)}")
-    written: str = import_module(TORCH[environment]).from_torch(module, *inputs, path=path)
-    return written
+    uri: str = import_module(TORCH[environment]).from_torch(module, *inputs, path=path)
+    return uri
 
 
 def from_jax(function: Callable[..., Any], *arguments: Any) -> str:
@@ -73,6 +73,6 @@ def from_numba(function: Callable[..., Any], signature: Any) -> str:
         ProgramError: numba cannot compile the function; the message quotes numba.
         StorageError: The cache folder cannot be written.
     """
-    from irgym.envs.cse.programs.from_numba import from_numba as written
+    from irgym.envs.cse.programs.from_numba import from_numba as lowered
 
-    return written(function, signature)
+    return lowered(function, signature)

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
@@ -181,7 +181,7 @@ class _Plan:
         return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
 
     def _task(self, uri: str, target: str | None) -> Task[Any]:
-        return replace(self.measuring, target=target).task(self.environment, uri)
+        return self.measuring.task_for(self.environment, uri, target)
 
     def _save(self, policy: "TorchPolicy", tasks: Sequence[Task[Any]]) -> None:
         policy.environment = self.environment.name

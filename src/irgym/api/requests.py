@@ -90,7 +90,15 @@ class Measuring:
         Raises:
             IrgymError: There is no such program, back end, target or objective.
         """
-        return task_of(environment, uri, self.processor, self.target, self.objective)
+        return self.task_for(environment, uri, self.target)
+
+    def task_for(self, environment: Environment, uri: str, target: str | None) -> Task[Any]:
+        """Return the task of a program for one of several targets; None for this machine.
+
+        Raises:
+            IrgymError: As for `task`.
+        """
+        return task_of(environment, uri, self.processor, target, self.objective)
 
     def bench(self, environment: Environment) -> Bench:
         """Start the bench of an environment.

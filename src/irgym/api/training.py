@@ -16,7 +16,7 @@ from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_c
 from irgym.comparing.results import Comparison
 from irgym.comparing.steps import Step, steps_of, write_steps
 from irgym.core.bench import Bench
-from irgym.core.catalogue import check_objective, dataset_named, task_of
+from irgym.core.catalogue import check_objective, dataset_named
 from irgym.core.dataset import spread
 from irgym.core.environment import Environment, recipe_of, reward_of
 from irgym.core.recipe import Recipe
@@ -127,9 +127,7 @@ class _Plan:
         backend, objective = self.measuring.processor, self.measuring.objective
         targets, name = self.measuring.targets, self.environment.name
         tasks = [
-            task_of(self.environment, uri, backend, target, objective)
-            for uri in self.uris
-            for target in targets
+            self.measuring.task_for(self.environment, uri, target) for uri in self.uris for target in targets
         ]
         if peaks is None:
             peaks = _peaks(bench, tasks[: len(targets)])

@@ -16,7 +16,9 @@ from irgym.api.checks import check_options
 from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.bench import Bench
+from irgym.core.capabilities import ask
 from irgym.core.catalogue import locate
+from irgym.core.cost import CostHistory
 from irgym.core.environment import Environment
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
@@ -183,6 +185,8 @@ class Tuning:
         from irgym.judging.reference import default_schedules
         from irgym.judging.result import Search, tuned
         from irgym.search.choosing import chosen_search
+        from irgym.search.request import SearchRequest
+        from irgym.search.run import run_search
 
         chosen = chosen_search(self.environment, task, self.searching.search, self.policy)
         if not task.objective.timed:  # nothing that runs beside the search disturbs it
@@ -191,7 +195,9 @@ class Tuning:
         self.note(f"{task.uri}: evaluating the original program")
         seed = self.seed + AFRESH * resumed
         known = [*default_schedules(self.environment, task), *known]
-        found = chosen.run(task, bench.evaluator, self.limits, seed, known, progress)
+        past = ask(bench.evaluator, CostHistory)
+        request = SearchRequest(self.limits, seed, chosen.policy, past, progress, known)
+        found = run_search(chosen.strategy, task, bench.evaluator, request)
         self._expect_finalists(bench, task, found)
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
         seconds = self.limits.seconds

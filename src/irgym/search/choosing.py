@@ -1,24 +1,16 @@
 """The choice of a search: named by the user, or the one that suits the task."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError
 from irgym.core.capabilities import Counted, ask
-from irgym.core.cost import CostHistory, Evaluator
 from irgym.core.environment import DEFAULT, Environment
-from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
 from irgym.search import SEARCHES
-from irgym.search.budget import Budget
 from irgym.search.policies import can_lead, policy_for, policy_name
-from irgym.search.progress import OnProgress
-from irgym.search.request import SearchRequest
-from irgym.search.result import SearchResult
-from irgym.search.run import run_search
 from irgym.search.strategy import Strategy, needs_policy
 
 FEW = 1024
@@ -45,20 +37,6 @@ class ChosenSearch:
     def label(self) -> str:
         """The search in words."""
         return label(self.name, self.policy_name)
-
-    def run(
-        self,
-        task: Task[Any],
-        evaluator: Evaluator,
-        budget: Budget,
-        seed: int,
-        known: Sequence[Schedule],
-        observer: OnProgress,
-    ) -> SearchResult:
-        """Run the search; see `irgym.search.run.run_search`. It learns from costs of the past."""
-        history = ask(evaluator, CostHistory)
-        request = SearchRequest(budget, seed, self.policy, history, observer, known)
-        return run_search(self.strategy, task, evaluator, request)
 
 
 def label(search: str, policy: str | None) -> str:

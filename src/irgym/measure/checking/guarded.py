@@ -36,7 +36,7 @@ class Guarded:
 
     @property
     def overrun(self) -> bool:
-        """Whether something was written before or after the array."""
+        """Whether the memory before or after the array was changed."""
         return any(band.tobytes() != _PATTERN[: len(band)] for band in self._bands)
 
 

@@ -316,7 +316,7 @@ def proto(program: str, path: tuple[int, ...]) -> bytes:
 
 
 def _check_whole(module: Module, read: Module, form: str, other: str) -> None:
-    """Raise ProgramError unless a module that was written and read back has the same text."""
+    """Raise ProgramError unless a module keeps its text when it is exported and read back."""
     ours, theirs = (sorted(version.text().splitlines()) for version in (module, read))
     if ours != theirs:
         kept = set(theirs)

@@ -174,7 +174,7 @@ class Prepared:
     buffers: Buffers
 
     def judge(self, zeros: bool = False) -> Agreement:
-        """Say whether the results are correct and no other memory was written.
+        """Say whether the results are correct and the memory around them is untouched.
 
         Args:
             zeros: Whether exact results must also match in the signs of zeros.
