@@ -1,6 +1,5 @@
 # make demo: install, train a small policy, compare it on held-out programs, write runs/demo/report.html
 # make test, make lint, make bench, make docs: what they say. All are safe to repeat.
-# make test-all: the tests with the slow ones among them, as CI runs them
 # make test-avx2: the tests as on a processor that has nothing wider than AVX2
 
 PYTHON ?= python3
@@ -10,7 +9,7 @@ INSTALLED := $(VENV)/.installed
 DEMO := runs/demo
 ALONE := $(PYTHON) .ci/alone.py .demo.lock
 
-.PHONY: demo again-demo test test-all test-avx2 lint bench docs format clean
+.PHONY: demo again-demo test test-avx2 lint bench docs format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -44,15 +43,14 @@ $(DEMO)/report.html: $(INSTALLED)
 
 # What is timed has the machine to itself; the rest runs in two processes, whose summary comes last.
 # Only files with such tests are looked through first: importing all of them takes a quarter of a minute.
-test: QUICK := and not slow
-test test-all: $(INSTALLED)
+test: $(INSTALLED)
 	status=0; \
-	$(BIN)/pytest -m "timed $(QUICK)" $$(grep -rl --include='*.py' 'mark\.timed' tests) || status=$$?; \
-	$(BIN)/pytest -m "not timed $(QUICK)" -n 2 --dist loadfile || status=$$?; \
+	$(BIN)/pytest -m timed $$(grep -rl --include='*.py' 'mark\.timed' tests) || status=$$?; \
+	$(BIN)/pytest -m "not timed" -n 2 --dist loadfile || status=$$?; \
 	exit $$status
 
 test-avx2: $(INSTALLED)
-	tests/avx2/run.sh $(MAKE) test-all
+	tests/avx2/run.sh $(MAKE) test
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

@@ -44,15 +44,6 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ[BUILT] = str(built)
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests that are slow, so that `-m` can leave them out."""
-    slow = frozenset((Path(__file__).parent / "slow.txt").read_text().splitlines())
-    for item in items:
-        if item.nodeid in slow:
-            item.add_marker("slow")
-
-
 def pytest_collection_finish(session: pytest.Session) -> None:
     """Build hlo's engine before the tests that need it: a slow machine takes longer than a test may."""
     if session.config.option.collectonly or not any("hlo" in item.nodeid for item in session.items):

@@ -13,13 +13,3 @@ def test_costs_are_neither_the_users_nor_those_of_another_test(time: str, tmp_pa
     assert not default_path().exists() and not default_path().is_symlink()
     CostCache(default_path()).close()
     assert default_path().exists()
-
-
-def test_what_make_test_leaves_out_exists():
-    folder = Path(__file__).parent
-    names = (folder / "slow.txt").read_text().splitlines()
-    assert names == sorted(set(names))
-    for name in names:
-        file, _, function = name.partition("[")[0].rpartition("::")
-        text = (folder.parent / file.partition("::")[0]).read_text()
-        assert f"def {function}(" in text, f"{name}: python tests/slow.py makes the list again"
