@@ -41,6 +41,11 @@ def paragraph(text: str) -> str:
     return f"<p>{escape(text)}</p>"
 
 
+def folded(summary: str, content: str) -> str:
+    """Return content that the reader unfolds; the summary is plain text."""
+    return f"<details><summary>{escape(summary)}</summary>{content}</details>"
+
+
 def figure(svg: str) -> str:
     """Return a figure around an SVG element."""
     return f"<figure>{svg}</figure>"
@@ -120,7 +125,7 @@ def failures(comparison: Comparison) -> str:
         return ""
     items = "".join(f"<li>{escape(reason)}</li>" for reason in reasons)
     summary = f"{len(reasons)} failed, without a ratio or not checkable"
-    return f"<details><summary>{summary}</summary><ul>{items}</ul></details>"
+    return folded(summary, f"<ul>{items}</ul>")
 
 
 def rows_table(comparison: Comparison) -> str:
@@ -139,7 +144,7 @@ def rows_table(comparison: Comparison) -> str:
     ]
     rows = [_row(comparison, row) for row in comparison.rows]
     content = table(headings, rows, frozenset({0, 1, len(headings) - 1}))
-    return f"<details><summary>All {len(rows)} results, with schedules</summary>{content}</details>"
+    return folded(f"All {len(rows)} results, with schedules", content)
 
 
 def _row(comparison: Comparison, row: Row) -> list[str]:

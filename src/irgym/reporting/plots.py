@@ -108,7 +108,7 @@ def training_curves(
 ) -> str | None:
     """Return curves over the iterations, a panel for each quantity, as SVG; None where there is nothing.
 
-    A quantity that is 0 all the time, as what a learner does not use, has no panel.
+    A quantity that never changes, such as the exploration of a learner that does not explore, has no panel.
 
     Args:
         metrics: One mapping for each iteration.
@@ -137,13 +137,13 @@ def training_curves(
 
 
 def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:
-    """Return the values of a quantity; none where it is 0 all the time."""
+    """Return the values of a quantity; none where it never changes."""
     points = [
         (float(row.get("iteration", place)), float(row[name]))
         for place, row in enumerate(metrics, start=1)
         if row.get(name) is not None
     ]
-    return points if any(value for _, value in points) else []
+    return points if len({value for _, value in points}) > 1 else []
 
 
 def short_name(uri: str) -> str:

@@ -64,12 +64,14 @@ def write_report(run: Path, out: Path) -> None:
     if not (metrics or comparison or evaluation or steps):
         raise StorageError(f"{run} has nothing to report: run irgym train, evaluate or compare into it first")
     sections = [
-        ("training", "Training", _training(metrics) + _settings(folder)),
-        ("evaluation", "Evaluation of the policy", _comparison(evaluation, "evaluation.json")),
-        ("comparison", "Comparison of methods", _comparison(comparison, "comparison.json")),
+        ("comparison", "Comparison of methods", _comparison(comparison, "comparison")),
+        ("evaluation", "Evaluation of the policy", _comparison(evaluation, "evaluation")),
         ("steps", "A schedule, step by step", _steps(steps)),
+        ("training", "Training", _training(metrics)),
+        ("settings", "Settings", _settings(folder)),
     ]
-    write_file(out, html.page(f"irgym: {run.resolve().name}", sections).encode())
+    shown = [section for section in sections if section[2]]
+    write_file(out, html.page(f"irgym: {run.resolve().name}", shown).encode())
 
 
 def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
@@ -95,12 +97,12 @@ def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
 
 
 def _training(metrics: list[dict[str, Any]]) -> str:
+    if not metrics:
+        return ""
     curves = training_curves(metrics, PANELS)
-    if curves is None:
-        return html.paragraph("This folder has no training metrics (metrics.jsonl).")
     last = metrics[-1]
     facts = [
-        f"{html.count(int(last[name]))} {words}"
+        f"{html.count(int(last[name]))} {words.removesuffix('s') if last[name] == 1 else words}"
         for name, words in (
             ("iteration", "iterations"),
             ("episodes", "episodes"),
@@ -113,7 +115,8 @@ def _training(metrics: list[dict[str, Any]]) -> str:
     seconds = last.get("seconds")
     if seconds is not None:
         facts.append(f"{html.duration(seconds)} of training")
-    return html.paragraph(", ".join(facts) + ".") + html.figure(curves)
+    words = html.paragraph(", ".join(facts) + ".") if facts else ""
+    return words + (html.figure(curves) if curves else "")
 
 
 def _settings(folder: RunFolder) -> str:
@@ -125,7 +128,7 @@ def _settings(folder: RunFolder) -> str:
     own = cast(dict[str, Any], learner) if isinstance(learner, dict) else dict[str, Any]()
     others = {name: value for name, value in described.items() if name != "config"}
     rows = [[name, _setting(value)] for name, value in (*others.items(), *own.items())]
-    return "<h3>Settings</h3>" + html.table([], rows, frozenset({0, 1}))
+    return html.folded(f"All {len(rows)} settings", html.table([], rows, frozenset({0, 1})))
 
 
 def _setting(value: Any) -> str:
@@ -135,10 +138,9 @@ def _setting(value: Any) -> str:
     return ", ".join(map(str, cast(list[Any], value))) if isinstance(value, list) else str(value)
 
 
-def _comparison(comparison: Comparison | None, file: str) -> str:
+def _comparison(comparison: Comparison | None, name: str) -> str:
     if comparison is None:
-        return html.paragraph(f"This folder has none ({file}).")
-    name = file.partition(".")[0]
+        return ""
     gain = gain_word(comparison.objective)
     parts = [
         html.summary_table(comparison),
@@ -165,7 +167,7 @@ def _comparison(comparison: Comparison | None, file: str) -> str:
 
 def _steps(steps: list[Step]) -> str:
     if not steps:
-        return html.paragraph("This folder has no steps of a schedule (steps.json).")
+        return ""
     before, after = steps[0].drawing, steps[-1].drawing
     drawn = "" if before is None or after is None else side_by_side(before, after)
     return html.steps(steps) + drawn

@@ -33,9 +33,7 @@ def _result(result: Tuned) -> str:
     actions = f"<pre>{escape(result.schedule.replace(' ', chr(10)) or '(none)')}</pre>"
     count = len(result.actions)
     words = f"The schedule: {count} action{'' if count == 1 else 's'}"
-    return html.table((), facts_of(result), frozenset({0, 1})) + (
-        f"<details><summary>{words}</summary>{actions}</details>"
-    )
+    return html.table((), facts_of(result), frozenset({0, 1})) + html.folded(words, actions)
 
 
 def _gains(result: Tuned) -> str:
@@ -68,5 +66,5 @@ def _program(result: Tuned) -> str:
     return (
         pictures.side_by_side(before, after)
         + table
-        + f"<details><summary>The program after it, as text</summary>{text}</details>"
+        + html.folded("The program after it, as text", text)
     )
