@@ -35,9 +35,9 @@ def block():
     from transformers.models.bert.modeling_bert import BertLayer
 
     torch.manual_seed(0)
-    sizes = {"hidden_size": 128, "num_attention_heads": 4, "intermediate_size": 256}
+    sizes = {"hidden_size": 32, "num_attention_heads": 4, "intermediate_size": 64}
     layer = BertLayer(BertConfig(**sizes, attn_implementation="eager")).eval()
-    return kept(layer, torch.randn(1, 32, 128))
+    return kept(layer, torch.randn(1, 8, 32))
 
 
 def kept(module, x):

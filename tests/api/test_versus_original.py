@@ -61,7 +61,7 @@ def work(size: int) -> Callable[[Any], Any]:
     return function
 
 
-def test_what_takes_three_times_as_long_is_a_third_as_fast():
+def test_a_function_that_takes_three_times_as_long_is_a_third_as_fast():
     x = torch.eye(128)
     once, thrice = work(4), work(12)
     assert 0.2 < time_calls(thrice, once, [x], 9, "once").ratio < 0.5
@@ -78,10 +78,12 @@ def test_results_that_are_promises_are_waited_for():
         time_calls(once, once, [jax.ShapeDtypeStruct((2, 2), "float32")], 3, "once")
 
 
-@pytest.mark.parametrize(("environment", "needed"), [("graph", "onnxscript"), ("linalg", "torch_mlir")])
-@pytest.mark.parametrize("name", MODULES)
-def test_a_module_is_not_said_to_be_faster_where_it_is_slower(name: str, environment: str, needed: str):
-    pytest.importorskip(needed)
+@pytest.mark.parametrize(
+    ("name", "environment"),
+    [("layers", "graph"), ("convolutions", "graph"), ("layers", "linalg"), ("normalisation", "linalg")],
+)
+def test_a_module_is_not_said_to_be_faster_where_it_is_slower(name: str, environment: str):
+    pytest.importorskip({"graph": "onnxscript", "linalg": "torch_mlir"}[environment])
     module, shape = MODULES[name]
     module, x = module.eval(), torch.randn(shape)
     fast = irgym.tune(module, x, environment=environment, seconds=0.1)

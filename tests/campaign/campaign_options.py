@@ -206,9 +206,17 @@ UNTRIED = {
 
 
 def rows() -> Iterator[Row]:
-    """Yield a row for each bad value of each option, and for each option given twice."""
+    """Yield a row for each bad value of each option, and for each option given twice.
+
+    Commands share options (`irgym.Measuring` and the other requests), each with one check. The first command
+    that has an option is given all bad values, the others two.
+    """
+    seen: set[tuple[str, Any]] = set()
     for option in options():
         values = READ if (option.command, option.name) in READS else BAD.get(option.type, ("maybe",))
+        if option.position is None and (option.name, option.type) in seen:
+            values = values[:2]
+        seen.add((option.name, option.type))
         for value in values:
             if value in UNTRIED.get((option.command, option.name), ()):
                 continue

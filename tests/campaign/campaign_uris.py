@@ -114,7 +114,6 @@ def broken(
 
 def loops() -> Iterator[str]:
     """Yield wrong URIs of loops."""
-    yield from broken("loops", "mm", 3, {}, "mm/8x8x8")
     yield from broken("loops", "conv", 7, {"stride": ("true",)}, "conv/1x4x4x3x2x3x3")
     form = "loops://einsum/{}?m=4&k=4&n=4"
     specs = (
@@ -178,7 +177,6 @@ def hlo() -> Iterator[str]:
 
 def linalg() -> Iterator[str]:
     """Yield wrong URIs of linalg and of linalg-swaps."""
-    yield from broken("linalg", "matmul", 3, {}, "matmul/8x8x8")
     yield from broken("linalg", "conv2d", 7, {"stride": ("65",)}, "conv2d/1x2x6x6x4x3x3")
     yield from broken("linalg", "resnet18", 0, {"size": ("33", "2048"), "batch": ()}, "resnet18")
     yield from (

@@ -41,7 +41,7 @@ def cache(tmp_path):
 
 @pytest.fixture(scope="module")
 def farm():
-    with LocalFarm(1, Limits(timeout_s=2.0)) as opened:
+    with LocalFarm(1, Limits(timeout_s=1.0)) as opened:
         yield opened
 
 

@@ -19,7 +19,7 @@ KEY = itemgetter(0)
 
 @pytest.fixture
 def pool():
-    with WorkerPool(Limits(timeout_s=1.0), workers=2) as workers:
+    with WorkerPool(Limits(timeout_s=0.5), workers=2) as workers:
         yield workers
 
 

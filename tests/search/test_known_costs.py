@@ -43,8 +43,8 @@ def test_goes_on_although_most_actions_do_nothing(name):
 def test_slow_transitions_do_not_break_the_time_limit(name):
     task = PassTask(DEEP, pause_s=0.0001)
     started = time.perf_counter()
-    result = search(name, task, Budget(seconds=0.6))
-    assert result.evaluations > 1 and time.perf_counter() - started < 1.3
+    result = search(name, task, Budget(seconds=0.3))
+    assert result.evaluations > 1 and time.perf_counter() - started < 1.0
 
 
 def test_random_walks_have_effect_at_every_step():

@@ -19,9 +19,9 @@ from irgym.judging.statistics import NOISE
 from irgym.judging.trials import Trials
 
 PROGRAMS = (
-    *generate("mm", 70, 4, 48, 1),
-    *generate("bmm", 65, 4, 32, 1),
-    *generate("conv", 65, 4, 32, 1),
+    *generate("mm", 20, 4, 48, 1),
+    *generate("bmm", 20, 4, 32, 1),
+    *generate("conv", 20, 4, 32, 1),
 )
 SEARCHES = (None, "random", "greedy", "beam", "evolutionary", "annealing")
 """None is the default of `tune`: `guided` if torch is installed."""
@@ -60,8 +60,8 @@ def check(bench: Bench, result: Tuned) -> None:
 
 
 @pytest.mark.timed
-def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower_on_200_programs(bench):
-    assert len(set(PROGRAMS)) == 200
+def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower(bench):
+    assert len(set(PROGRAMS)) == 60
     found = 0
     for number, program in enumerate(PROGRAMS):
         result = irgym.tune(
@@ -72,7 +72,7 @@ def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower_on_200_programs(
         )
         check(bench, result)
         found += not result.no_gain
-    assert 50 < found < 200, "some programs are improved, and on some there is nothing to find so soon"
+    assert 15 < found < 60, "some programs are improved, and on some there is nothing to find so soon"
 
 
 class Flattering:
@@ -100,7 +100,7 @@ def test_programs_that_look_faster_by_noise_alone_are_not_reported(bench, monkey
     flattering: Any = Flattering(bench.evaluator)
     monkeypatch.setattr(type(bench), "evaluator", flattering)
     kept = 0
-    for number, program in enumerate(PROGRAMS[::20]):
+    for number, program in enumerate(PROGRAMS[::6]):
         result = irgym.tune(program, seed=number, searching=irgym.Searching(search="random", evaluations=40))
         check(bench, result)
         kept += bool(result.no_gain)
