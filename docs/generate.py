@@ -27,7 +27,7 @@ from irgym.conformance.rule import EnvironmentRule, PairRule, Rule
 from irgym.conformance.rules import RULES
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS
-from irgym.core.environment import Environment
+from irgym.core.environment import Environment, rewards_of
 from irgym.core.uri import Family, Option
 from irgym.search import SEARCHES
 
@@ -75,13 +75,13 @@ def _choices(home: Environment) -> Iterator[tuple[str, str]]:
     default = home.default_dataset
     names = [default, *(name.partition(" ")[0] for name in home.dataset_names() if name != default)]
     yield "--dataset", _code(names)
-    yield "--objective", _described(home.objectives())
+    yield "--objective", _described(home.objectives)
     yield "--backend", _code(status.name for status in home.backends())
-    yield "--reward", _code(home.rewards())
-    yield "--recipe", _code(home.recipes())
+    yield "--reward", _code(rewards_of(home))
+    yield "--recipe", _code(home.recipes)
     yield "--policy", _code(sorted(home.policies(), key=lambda policy: not policy.startswith("default")))
-    yield "--methods: baselines", _described(home.baselines())
-    yield "--methods: pipelines", _described(home.pipelines())
+    yield "--methods: baselines", _described(home.baselines)
+    yield "--methods: pipelines", _described(home.pipelines)
     yield "--methods: default", _code(home.default_methods)
 
 

@@ -59,7 +59,5 @@ def test_gymnasium_knows_the_environments(imports: str):
 @pytest.mark.timed
 def test_import_takes_at_most_two_and_a_half_times_as_long_as_numpy():
     program = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
-    ratios = [
-        float(fresh(program.format("irgym"))) / float(fresh(program.format("numpy"))) for _ in range(5)
-    ]
+    ratios = [float(fresh(program.format("irgym"))) / float(fresh(program.format("numpy"))) for _ in range(5)]
     assert median(ratios) <= 2.5, ratios

@@ -169,7 +169,7 @@ def test_what_is_given_goes_before_a_recipe(tmp_path: Path):
         training=irgym.Training(recipe="scratch", limit=2, validate=2, iterations=1, hyperparameters=given),
     )
     config = RunFolder(run).describe()
-    recipe = ENVIRONMENTS.load("loops").recipes()["scratch"]
+    recipe = ENVIRONMENTS.load("loops").recipes["scratch"]
     assert (config["agent"], config["limit"], config["validate"]) == ("PPOConfig", 2, 2)
     wanted = {**recipe.hyperparameters, **given}
     assert {name: config["config"][name] for name in wanted} == wanted
@@ -179,7 +179,7 @@ def test_what_is_given_goes_before_a_recipe(tmp_path: Path):
 
 @pytest.mark.parametrize("environment", ["loops", "linalg", "linalg-swaps"])
 def test_recipes_set_hyperparameters_that_exist_and_bring_their_validation(environment: str):
-    for recipe in ENVIRONMENTS.load(environment).recipes().values():
+    for recipe in ENVIRONMENTS.load(environment).recipes.values():
         config = configured(AGENTS.load(recipe.agent), recipe.hyperparameters, 0, recipe.agent)
         config.check()
         assert bool(recipe.validate) == bool(config.validate_every)

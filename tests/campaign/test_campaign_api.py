@@ -25,6 +25,7 @@ from irgym.cli.main import main
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
 from irgym.core.catalogue import ENVIRONMENTS, environment_of
 from irgym.core.cost import Job, Measurement, Outcome
+from irgym.core.environment import rewards_of
 from irgym.core.reward import LogSpeedup
 from irgym.gym.env import TaskEnv
 from irgym.gym.registration import register_all
@@ -189,7 +190,7 @@ def test_a_step_before_any_episode(make: Make) -> None:
 
 
 def test_rewards_by_name(make: Make) -> None:
-    for name, reward in ENVIRONMENTS.load("loops").rewards().items():
+    for name, reward in rewards_of(ENVIRONMENTS.load("loops")).items():
         assert cast(TaskEnv, make(reward=name).unwrapped).reward == reward
 
 

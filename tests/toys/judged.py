@@ -12,7 +12,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.baseline import Baseline, Versus
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, under
+from irgym.core.environment import BackendStatus, Environment
 from irgym.core.kinds import ActionKind
 from irgym.core.observation import array_view, views_of
 from irgym.core.reward import LogSpeedup
@@ -116,6 +116,7 @@ class ToyEnvironment(Environment):
     default_dataset = "all"
     default_reward = LogSpeedup()
     reference_baseline = "numpy"
+    baselines = tuple(Baseline(name, "1 thread") for name in ("numpy", "other", "absent"))
 
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("toy", True, "1")]
@@ -129,7 +130,7 @@ class ToyEnvironment(Environment):
     ) -> PairTask:
         if uri not in TARGETS:
             raise ProgramError(f"{uri} does not exist: choose another")
-        return under(PairTask(uri), objective)
+        return PairTask(uri).under(objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]
@@ -142,9 +143,6 @@ class ToyEnvironment(Environment):
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> "ToyBench":
         return ToyBench()
-
-    def baselines(self) -> list[Baseline]:
-        return [Baseline("numpy", "1 thread"), Baseline("other", "1 thread"), Baseline("absent", "1 thread")]
 
     def policies(self) -> Mapping[str, Path]:
         return {}

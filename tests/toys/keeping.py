@@ -12,10 +12,11 @@ import numpy as np
 
 from irgym.base.errors import ProgramError, ScheduleError
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.baseline import Pipeline
 from irgym.core.candidates import CandidateObservation, candidate_view
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.dataset import Dataset, dataset_of
-from irgym.core.environment import BackendStatus, Environment, check_only_backend, under
+from irgym.core.environment import BackendStatus, Environment, check_only_backend
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView, array_view, views_of
@@ -63,6 +64,7 @@ class RegisterTask(Task[Registers]):
     """`keeping://A-B`: the values of the registers at the start."""
 
     space = SPACE
+    objectives = (SUM,)
     objective = SUM
     horizon = 10
     forms: ClassVar[Mapping[str, str]] = {".txt": "text"}
@@ -190,7 +192,9 @@ class Keeping(Environment):
     summary = "two registers"
     default_dataset = "all"
     default_reward = LogSpeedup()
+    objectives = (SUM,)
     reference_pipeline = "ones"
+    pipelines = (Pipeline("ones", "sets both to 1"),)
     made: type[RegisterTask] = RegisterTask
 
     def backends(self) -> list[BackendStatus]:
@@ -207,21 +211,13 @@ class Keeping(Environment):
         numbers = uri.removeprefix("keeping://").split("-")
         if len(numbers) != 2 or not all(number.isdigit() for number in numbers):
             raise ProgramError(f"{uri!r} is no program: write keeping://4-6")
-        return under(self.made((int(numbers[0]), int(numbers[1]))), objective)
-
-    def objectives(self) -> Sequence[Objective]:
-        return (SUM,)
+        return self.made((int(numbers[0]), int(numbers[1]))).under(objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]
 
     def dataset(self, name: str) -> Dataset:
         return dataset_of({"all": lambda: Dataset("all", "", ("keeping://4-6",), ("keeping://3-8",))}, name)
-
-    def pipelines(self) -> Any:
-        from irgym.core.baseline import Pipeline
-
-        return [Pipeline("ones", "sets both to 1")]
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Any:
         return KeepingBench()

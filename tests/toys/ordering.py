@@ -13,7 +13,7 @@ from irgym.base.registry import Registry
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, under
+from irgym.core.environment import BackendStatus, Environment
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView, array_view, views_of
@@ -171,7 +171,7 @@ class Ordering(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> Passes:
-        return under(Passes(int(uri.removeprefix("passes://"))), objective)
+        return Passes(int(uri.removeprefix("passes://"))).under(objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]

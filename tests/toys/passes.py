@@ -5,6 +5,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,7 +16,7 @@ from irgym.core.baseline import Pipeline
 from irgym.core.bench import Bench
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.dataset import Dataset, dataset_of
-from irgym.core.environment import BackendStatus, Environment, under
+from irgym.core.environment import BackendStatus, Environment
 from irgym.core.kinds import ActionKind
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView, array_view, views_of
@@ -74,6 +75,7 @@ class PassTask(Task[Module]):
     """URI `passes://FAMILY/OPS` with eight counts joined by `-`; only the original of `wrong` validates."""
 
     space = SPACE
+    objectives = (OPS, TIME)
     forms: ClassVar = {".txt": "text"}
     horizon = 40
 
@@ -87,9 +89,6 @@ class PassTask(Task[Module]):
         self.pause_s = pause_s
         self.ops = tuple(map(int, counts.split("-")))
         self.steps = 0
-
-    def under(self, objective: str) -> "PassTask":
-        return PassTask(self.uri, {each.name: each for each in (OPS, TIME)}[objective], self.pause_s)
 
     def initial(self) -> Module:
         return Module(self.ops)
@@ -164,6 +163,9 @@ class PassEnvironment(Environment):
     summary = "a toy of pass ordering"
     default_dataset = "all"
     default_reward: Reward = RelativeImprovement()
+    rewards: Mapping[str, Reward] = MappingProxyType({"negative": NegativeCost()})
+    objectives = PassTask.objectives
+    pipelines = (Pipeline("core", "folds each kind once, in order"),)
     default_methods = ("base", "core", "greedy")
     reference_pipeline = "core"
     validation_inputs = 1
@@ -180,7 +182,7 @@ class PassEnvironment(Environment):
     ) -> PassTask:
         if backend not in (None, "toy"):
             raise BackendError(f"passes has no back end {backend!r}: choose toy")
-        return under(PassTask(uri), objective)
+        return PassTask(uri).under(objective)
 
     def dataset_names(self) -> list[str]:
         return ["all"]
@@ -191,20 +193,11 @@ class PassEnvironment(Environment):
     def observations(self) -> Mapping[str, Any]:
         return {}
 
-    def objectives(self) -> Sequence[Objective]:
-        return OPS, TIME
-
-    def rewards(self) -> Mapping[str, Reward]:
-        return {"default": self.default_reward, "negative": NegativeCost()}
-
     def family(self, uri: str) -> str:
         return PassTask(uri).family
 
     def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
         return PassBench() if farm is None else MeasuringBench(farm=farm)
-
-    def pipelines(self) -> list[Pipeline]:
-        return [Pipeline("core", "folds each kind once, in order")]
 
 
 class PassBench:

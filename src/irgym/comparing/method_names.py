@@ -43,8 +43,8 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
         IrgymError: There is no such method or policy.
     """
     name, colon, policy = text.partition(":")
-    baselines = [baseline.name for baseline in environment.baselines()]
-    pipelines = [pipeline.name for pipeline in environment.pipelines()]
+    baselines = [baseline.name for baseline in environment.baselines]
+    pipelines = [pipeline.name for pipeline in environment.pipelines]
     if text == BASE:
         return AsWritten()
     if text in pipelines:

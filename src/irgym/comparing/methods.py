@@ -149,7 +149,7 @@ class BaselineMethod:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check the baseline and time it in turn with the original program."""
-        known = {baseline.name: baseline for baseline in conditions.environment.baselines()}
+        known = {baseline.name: baseline for baseline in conditions.environment.baselines}
         if not task.objective.timed and not known[self.name].any_objective:
             raise IrgymError(
                 f"{self.name} can only be timed, so it has no {task.objective.name}: leave it out"

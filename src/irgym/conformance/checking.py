@@ -62,7 +62,7 @@ def check_environment(
         bench = stack.enter_context(environment.bench()) if measure else None
         for uri, task in zip(uris, tasks, strict=True):
             check_task(task, seed=seed, walks=walks, steps=steps, bench=bench, skip=skip)
-            for objective in environment.objectives()[1:]:
+            for objective in environment.objectives[1:]:
                 under = environment.task(uri, objective=objective.name)
                 walk(under, OBJECTIVE_RULES - skipped, Walks(seed, 1, steps, bench))
 

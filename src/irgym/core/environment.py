@@ -19,7 +19,6 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 
 T = TypeVar("T")
-TaskT = TypeVar("TaskT", bound=Task[Any])
 
 
 @dataclass(frozen=True)
@@ -39,13 +38,9 @@ class BackendStatus:
     remedy: str = ""
 
 
-def under(task: TaskT, objective: str | None) -> TaskT:
-    """Return a task under an objective, as it is without one.
-
-    Raises:
-        IrgymError: It has no such objective.
-    """
-    return task if objective is None else cast(TaskT, task.under(objective))
+def rewards_of(environment: "Environment") -> dict[str, Reward]:
+    """Return an environment's rewards by name, its default as `default`."""
+    return {"default": environment.default_reward, **environment.rewards}
 
 
 def reward_of(environment: "Environment", name: str) -> Reward:
@@ -54,7 +49,7 @@ def reward_of(environment: "Environment", name: str) -> Reward:
     Raises:
         IrgymError: There is none of that name; the message lists those that exist.
     """
-    return _of(environment, "reward", environment.rewards(), name)
+    return _of(environment, "reward", rewards_of(environment), name)
 
 
 def recipe_of(environment: "Environment", name: str) -> Recipe:
@@ -63,7 +58,7 @@ def recipe_of(environment: "Environment", name: str) -> Recipe:
     Raises:
         IrgymError: There is none of that name; the message lists those that exist.
     """
-    return _of(environment, "recipe", environment.recipes(), name)
+    return _of(environment, "recipe", environment.recipes, name)
 
 
 def _of(environment: "Environment", what: str, known: Mapping[str, T], name: str) -> T:
@@ -95,7 +90,7 @@ def reward_from(environment: "Environment", reward: Any) -> Reward:
         or not hasattr(reward, "shaped")
     ):
         raise IrgymError(
-            f"{reward!r} is no reward: give one, or the name of one: {', '.join(environment.rewards())}"
+            f"{reward!r} is no reward: give one, or the name of one: {', '.join(rewards_of(environment))}"
         )
     return cast(Reward, reward)
 
@@ -108,6 +103,11 @@ class Environment(ABC):
         summary: One line.
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
+        rewards: Further rewards that agents may be trained on, by name.
+        recipes: Set-ups of trainings that work well here, by name.
+        objectives: What may be minimised, the default first.
+        baselines: Baselines that a comparison may include: tasks take their names.
+        pipelines: The compiler's own pipelines, which a comparison may include: tasks take their names.
         default_methods: What `compare` runs unless told otherwise.
         reference_baseline: The baseline that results are timed against side by side, if there is one.
         reference_pipeline: The default schedule that costs are compared with, if there is one.
@@ -120,6 +120,11 @@ class Environment(ABC):
     summary: str
     default_dataset: str
     default_reward: Reward
+    rewards: Mapping[str, Reward] = MappingProxyType({})
+    recipes: Mapping[str, Recipe] = MappingProxyType({})
+    objectives: Sequence[Objective] = (TIME,)
+    baselines: Sequence[Baseline] = ()
+    pipelines: Sequence[Pipeline] = ()
     default_methods: tuple[str, ...] = ("base", "random", "greedy", "beam", "evolutionary")
     reference_baseline: str | None = None
     reference_pipeline: str | None = None
@@ -255,38 +260,18 @@ class Environment(ABC):
             BackendError: There is no such back end.
         """
 
-    def objectives(self) -> Sequence[Objective]:
-        """Return what may be minimised, the default first."""
-        return (TIME,)
-
     def objective(self, name: str) -> Objective:
         """Return what may be minimised under a name.
 
         Raises:
             IrgymError: There is nothing of that name; the message lists the objectives.
         """
-        return _of(self, "objective", {objective.name: objective for objective in self.objectives()}, name)
-
-    def rewards(self) -> Mapping[str, Reward]:
-        """Return the rewards that agents may be trained on, `default` among them."""
-        return {"default": self.default_reward}
-
-    def recipes(self) -> Mapping[str, Recipe]:
-        """Return the set-ups of trainings that work well here, by name."""
-        return {}
+        return _of(self, "objective", {objective.name: objective for objective in self.objectives}, name)
 
     def family(self, uri: str) -> str:
         """Return the name of a program's family, by which tables group results; empty: no grouping."""
         del uri
         return ""
-
-    def baselines(self) -> list[Baseline]:
-        """Return the baselines that a comparison may include: tasks take their names."""
-        return []
-
-    def pipelines(self) -> list[Pipeline]:
-        """Return the compiler's own pipelines, which a comparison may include: tasks take their names."""
-        return []
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship, by name; `default` among them where there is one."""

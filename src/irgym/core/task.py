@@ -2,9 +2,10 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Mapping, Sequence
+from copy import copy
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, Mask
@@ -48,7 +49,8 @@ class Task(ABC, Generic[S]):
         uri: Canonical URI of the program.
         space: The actions.
         horizon: Number of steps after which an episode is cut off.
-        objective: What a cost means.
+        objectives: What may be minimised, the default first.
+        objective: What is minimised: what a cost means.
         forms: The suffixes that `export` writes, and what each stands for.
         gradual: Whether states on an episode's way may well be better than its end, and so are worth their
             measurement. Not where actions pay only together.
@@ -57,6 +59,7 @@ class Task(ABC, Generic[S]):
     uri: str
     space: ActionSpace
     horizon: int
+    objectives: ClassVar[Sequence[Objective]] = (TIME,)
     objective: Objective = TIME
     forms: Mapping[str, str] = MappingProxyType({})
     gradual: ClassVar[bool] = True
@@ -158,15 +161,24 @@ class Task(ABC, Generic[S]):
             StorageError: A file cannot be written.
         """
 
-    def under(self, objective: str) -> "Task[S]":
+    def under(self, objective: str | None) -> Self:
         """Return the same program with another objective; states of either suit both.
 
+        Args:
+            objective: Name of the objective; None for the one that the task has.
+
         Raises:
-            IrgymError: Its cost cannot be had under that objective.
+            IrgymError: There is no such objective.
         """
-        if objective == self.objective.name:
+        if objective is None or objective == self.objective.name:
             return self
-        raise IrgymError(f"{self.uri} has no objective {objective!r}: choose {self.objective.name}")
+        known = {minimised.name: minimised for minimised in self.objectives}
+        if objective not in known:
+            scheme = self.uri.partition(":")[0]
+            raise IrgymError(f"{scheme} has no objective {objective!r}: choose among {', '.join(known)}")
+        task = copy(self)
+        task.objective = known[objective]
+        return task
 
     @property
     def target(self) -> Target | None:

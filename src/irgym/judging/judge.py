@@ -264,7 +264,7 @@ class Judge:
     def _baseline_choice(self, itself: Candidate) -> Choice:
         """Return the choice of the baseline itself, with the sentence that says so."""
         name = self.environment.reference_baseline
-        [what] = [known.description for known in self.environment.baselines() if known.name == name]
+        [what] = [known.description for known in self.environment.baselines if known.name == name]
         running = capabilities.running(self.task, itself.state)
         text = f"nothing faster than {what} was found; the result is the original program, to be run with"
         return Choice(itself, f"{text} {running}")

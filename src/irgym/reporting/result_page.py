@@ -63,8 +63,4 @@ def _program(result: Tuned) -> str:
         return text
     counts = [[label, str(first), str(second)] for label, first, second in pictures.counts(before, after)]
     table = html.table([before.parts, "before", "after"], counts, frozenset({0})) if counts else ""
-    return (
-        pictures.side_by_side(before, after)
-        + table
-        + html.folded("The program after it, as text", text)
-    )
+    return pictures.side_by_side(before, after) + table + html.folded("The program after it, as text", text)

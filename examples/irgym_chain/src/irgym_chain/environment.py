@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from irgym.base.errors import ProgramError
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, check_only_backend, under
+from irgym.core.environment import BackendStatus, Environment, check_only_backend
 from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
@@ -39,7 +39,7 @@ class ChainEnvironment(Environment):
         dims = tuple(map(int, match.group(1).split("x"))) if match else ()
         if not 3 <= len(dims) <= MAX_DIMS or min(dims) < 1:
             raise ProgramError(f"{uri!r} is no chain: write 3 to {MAX_DIMS} sizes, as in chain://10x30x5x60")
-        return under(ChainTask(dims), objective)
+        return ChainTask(dims).under(objective)
 
     def objectives(self) -> Sequence[Objective]:
         return (MULTIPLICATIONS,)

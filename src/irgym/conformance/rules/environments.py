@@ -102,7 +102,7 @@ def _splits(environment: Environment, tasks: Tasks) -> str:
 
 
 def _objectives(environment: Environment, tasks: Tasks) -> str:
-    objectives = environment.objectives()
+    objectives = environment.objectives
     if not objectives or len({objective.name for objective in objectives}) < len(objectives):
         return "there is no objective, or one is listed twice"
     for task in tasks:
@@ -119,12 +119,11 @@ def _objectives(environment: Environment, tasks: Tasks) -> str:
 
 def _names(environment: Environment, tasks: Tasks) -> str:
     del tasks
-    baselines = [baseline.name for baseline in environment.baselines()]
-    pipelines = [pipeline.name for pipeline in environment.pipelines()]
+    baselines = [baseline.name for baseline in environment.baselines]
+    pipelines = [pipeline.name for pipeline in environment.pipelines]
     for known, name, what in (
         (baselines, environment.reference_baseline, "reference_baseline"),
         (pipelines, environment.reference_pipeline, "reference_pipeline"),
-        (list(environment.rewards()), "default", "rewards()"),
     ):
         if name is not None and name not in known:
             return f"{what} needs {name!r}, and the names are {known}"
@@ -142,13 +141,13 @@ def _names(environment: Environment, tasks: Tasks) -> str:
 
 
 def _offers(environment: Environment, tasks: Tasks) -> str:
-    baselines, pipelines = environment.baselines(), environment.pipelines()
+    baselines, pipelines = environment.baselines, environment.pipelines
     for task in tasks:
         timed, ordered = ask(task, Baselines), ask(task, Pipelines)
         if bool(baselines) != (timed is not None):
-            return "baselines() and the tasks' baseline_call() must be there together"
+            return "baselines and the tasks' baseline_call() must be there together"
         if bool(pipelines) != (ordered is not None):
-            return "pipelines() and the tasks' pipeline() must be there together"
+            return "pipelines and the tasks' pipeline() must be there together"
         if ordered is None:
             continue
         for pipeline in pipelines:

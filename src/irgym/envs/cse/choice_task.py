@@ -1,13 +1,11 @@
 """The task of choosing candidates to share, for any compiler: states are sets of candidates."""
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import replace
-from typing import ClassVar, Self
 
 import numpy as np
 
-from irgym.base.errors import IrgymError, ScheduleError
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, Mask
 from irgym.core.objective import Objective
 from irgym.core.schedule import Schedule
@@ -22,9 +20,6 @@ ALL, COST_TEST = "all", "cost-test"
 class ChoiceTask(Task[CseState]):
     """A function and its candidates.
 
-    Attributes:
-        objectives: Objectives, the default first.
-
     Args:
         uri: Canonical URI of the program.
         names: Names of the candidates in schedules.
@@ -32,7 +27,6 @@ class ChoiceTask(Task[CseState]):
     """
 
     space = SPACE
-    objectives: ClassVar[Sequence[Objective]]
 
     def __init__(self, uri: str, names: Sequence[str], objective: Objective) -> None:
         self.uri = uri
@@ -78,20 +72,6 @@ class ChoiceTask(Task[CseState]):
     def terminal(self, state: CseState) -> bool:
         """Say whether the schedule has ended."""
         return state.stopped
-
-    def under(self, objective: str) -> Self:
-        """Return the same function with another objective.
-
-        Raises:
-            IrgymError: There is no such objective.
-        """
-        objectives = {known.name: known for known in self.objectives}
-        if objective not in objectives:
-            scheme = self.uri.partition(":")[0]
-            raise IrgymError(f"{scheme} has no objective {objective!r}: choose among {', '.join(objectives)}")
-        task = copy(self)
-        task.objective = objectives[objective]
-        return task
 
     def key(self, state: CseState) -> str:
         """Return the names of the shared candidates, in order."""

@@ -10,8 +10,7 @@ from irgym.core.baseline import Pipeline
 from irgym.core.bench import Bench
 from irgym.core.catalogue import begins, mentions
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in, under
-from irgym.core.objective import Objective
+from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -23,7 +22,7 @@ from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
 from irgym.envs.cse.programs.uris import C, function_of, member_of, parse_uri
-from irgym.envs.cse.task import CHECKS, OBJECTIVES, PIPELINES, CseTask
+from irgym.envs.cse.task import CHECKS, PIPELINES, CseTask
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "llvm"
@@ -49,7 +48,9 @@ class CseEnvironment(Environment):
     summary = "which common subexpressions to share (the .NET JIT's CSE gym); cost: a static score of code"
     default_dataset = datasets.DEFAULT
     default_reward = RelativeImprovement()
+    objectives = CseTask.objectives
     reference_pipeline = "all"
+    pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())
     default_methods = (
         "base",
         "all",
@@ -95,7 +96,7 @@ class CseEnvironment(Environment):
         program = parse_uri(uri)
         module = self._opened().module(file_of(program), chosen_target.name)
         function = self._opened().function(program, module)
-        return under(CseTask(program.uri, module, content_of(module), function, chosen_target), objective)
+        return CseTask(program.uri, module, content_of(module), function, chosen_target).under(objective)
 
     def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:
         """Return the functions with candidates of a file, if the URI names no function.
@@ -142,10 +143,6 @@ class CseEnvironment(Environment):
         )
         return f"cse:{program}" if readable else None
 
-    def objectives(self) -> Sequence[Objective]:
-        """Return the static score, and the number of instructions."""
-        return OBJECTIVES
-
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""
         return list(datasets.DATASETS)
@@ -164,10 +161,6 @@ class CseEnvironment(Environment):
 
         del backend
         return MeasuringBench(limits=LIMITS, farm=farm, others=(CHECKS,))
-
-    def pipelines(self) -> list[Pipeline]:
-        """Return the choices that need no compilation."""
-        return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
 
 
 def _status(name: str, version: Callable[[], str], use: str) -> BackendStatus:

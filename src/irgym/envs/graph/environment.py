@@ -6,6 +6,7 @@ import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
@@ -13,9 +14,8 @@ from irgym.core.baseline import Baseline
 from irgym.core.bench import Bench
 from irgym.core.cost import Call, Validation
 from irgym.core.dataset import Dataset
-from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in, under
-from irgym.core.objective import Objective
-from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Reward, Shaped
+from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in
+from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import ProgramUri, renamed
@@ -25,7 +25,7 @@ from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_P
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
-from irgym.envs.graph.task import EQSAT, OBJECTIVES, GraphTask
+from irgym.envs.graph.task import EQSAT, GraphTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
@@ -42,6 +42,10 @@ DEFAULT_POLICY = "models"
 RUNNING = Limits(timeout_s=600.0, memory_bytes=20 * GIB)
 """Limits for running a candidate. Memory suffices for three copies of the largest weights: two sessions timed
 in turn have a copy each, and weights may be computed."""
+
+
+BEST_LEVEL = "at the fastest of ONNX Runtime's levels"
+"""How the results of other optimisers are run."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +76,33 @@ class GraphEnvironment(Environment):
     summary = "rewrite ONNX models for ONNX Runtime (X-RLflow, MLSys 2023); cost: time"
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
+    rewards = MappingProxyType(
+        {
+            "terminal": LogSpeedup(),
+            "dense": RelativeImprovement(),
+            "shaped": Shaped(LogSpeedup()),
+            "x-rlflow": PeriodicImprovement(),
+        }
+    )
+    objectives = GraphTask.objectives
     reference_baseline = "ort-all"
+    baselines = (
+        *(
+            Baseline(f"ort-{level}", f"ONNX Runtime's own optimiser ({level.upper()})", INSTALL)
+            for level in LEVELS
+        ),
+        Baseline("onnxslim", f"onnxslim, {BEST_LEVEL}", INSTALL_PEERS),
+        Baseline("onnxsim", f"onnxsim, {BEST_LEVEL}", INSTALL_PEERS),
+        Baseline("ort-transformers", f"onnxruntime.transformers, {BEST_LEVEL}", INSTALL_MODELS),
+        Baseline("torch", "the module that the model was exported from", INSTALL_MODELS),
+        Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
+        Baseline(
+            EQSAT,
+            "equality saturation by egglog with these rules, and integer programming, as in Tensat",
+            INSTALL_PEERS,
+            any_objective=True,
+        ),
+    )
     default_methods = (
         "base",
         "random",
@@ -128,7 +158,7 @@ class GraphEnvironment(Environment):
             weakref.finalize(self, self._sources.close)
         path, graph = self._read(self._sources, str(self._sources.file(program)), program.uri)
         task = GraphTask(program.uri, path, graph, made_for, threads, versions)
-        return under(task if self._variant is None else task.restricted(self._variant.source), objective)
+        return (task if self._variant is None else task.restricted(self._variant.source)).under(objective)
 
     def _parsed(self, uri: str) -> ProgramUri:
         return parse_program(renamed(uri, self.name, SCHEME))
@@ -189,20 +219,6 @@ class GraphEnvironment(Environment):
 
         return compare(cast(Any, program), inputs, function, seed)
 
-    def objectives(self) -> Sequence[Objective]:
-        """Return the measured time, the sum of times of operators, and the number of operators."""
-        return OBJECTIVES
-
-    def rewards(self) -> Mapping[str, Reward]:
-        """Return rewards at the end and at every step, with potentials of an estimate, and X-RLflow's."""
-        return {
-            "default": self.default_reward,
-            "terminal": LogSpeedup(),
-            "dense": RelativeImprovement(),
-            "shaped": Shaped(LogSpeedup()),
-            "x-rlflow": PeriodicImprovement(),
-        }
-
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""
         return list(datasets.DATASETS)
@@ -228,24 +244,6 @@ class GraphEnvironment(Environment):
         limits = replace(RUNNING, core=timing_core(), threads=threads)
         modules = ("irgym.envs.graph.runner", "onnxruntime")
         return MeasuringBench(limits=limits, farm=farm, candidates=modules, others=modules)
-
-    def baselines(self) -> list[Baseline]:
-        """Return ONNX Runtime's optimiser at each level, other tools that rewrite models, and torch."""
-        levels = [
-            Baseline(f"ort-{level}", f"ONNX Runtime's own optimiser ({level.upper()})", INSTALL)
-            for level in LEVELS
-        ]
-        best = "at the fastest of ONNX Runtime's levels"
-        saturation = "equality saturation by egglog with these rules, and integer programming, as in Tensat"
-        return [
-            *levels,
-            Baseline("onnxslim", f"onnxslim, {best}", INSTALL_PEERS),
-            Baseline("onnxsim", f"onnxsim, {best}", INSTALL_PEERS),
-            Baseline("ort-transformers", f"onnxruntime.transformers, {best}", INSTALL_MODELS),
-            Baseline("torch", "the module that the model was exported from", INSTALL_MODELS),
-            Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
-            Baseline(EQSAT, saturation, INSTALL_PEERS, any_objective=True),
-        ]
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship; none for a variant, since they use all rules."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.base.errors import IrgymError, ScheduleError
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.drawing import Drawing
@@ -75,6 +75,7 @@ class GraphTask(Task[GraphState]):
     """
 
     space = actions.SPACE
+    objectives = OBJECTIVES
     forms = {".onnx": "ONNX model"}  # noqa: RUF012
     gradual = False  # a blocked convolution, for example, pays only once its neighbours are blocked too
 
@@ -114,19 +115,6 @@ class GraphTask(Task[GraphState]):
     def target(self) -> Target:
         """The target of ONNX Runtime's kernels."""
         return self._target
-
-    def under(self, objective: str) -> "GraphTask":
-        """Return the same program with another objective.
-
-        Raises:
-            IrgymError: There is no objective of that name.
-        """
-        known = {minimised.name: minimised for minimised in OBJECTIVES}
-        if objective not in known:
-            raise IrgymError(f"graph has no objective {objective!r}: choose among {', '.join(known)}")
-        task = copy(self)  # both share the caches
-        task.objective = known[objective]
-        return task
 
     def restricted(self, *sources: str) -> "GraphTask":
         """Return the same program restricted to the rules from some sources; actions keep their places.

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
@@ -14,9 +15,8 @@ from irgym.core.bench import Bench
 from irgym.core.catalogue import begins, mentions
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in, under
-from irgym.core.objective import Objective
-from irgym.core.reward import NegativeCost, RelativeImprovement, Reward, Shaped
+from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
+from irgym.core.reward import NegativeCost, RelativeImprovement, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.compiling.modules import ProgramModules
@@ -28,7 +28,7 @@ from irgym.envs.hlo.programs import datasets
 from irgym.envs.hlo.programs.from_jax import program_of_function
 from irgym.envs.hlo.programs.sources import Sources, content_of
 from irgym.envs.hlo.programs.uris import SUFFIXES, parse_program
-from irgym.envs.hlo.task import OBJECTIVES, HloTask
+from irgym.envs.hlo.task import HloTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import target_of
@@ -59,6 +59,15 @@ class HloEnvironment(Environment):
     summary = "which XLA pass next, on HLO graphs (arXiv 2308.14364); cost: operations, FLOPs or run time"
     default_dataset = "families"
     default_reward = RelativeImprovement()
+    rewards = MappingProxyType(
+        {
+            "negative-count": NegativeCost(),
+            "shaped": Shaped(RelativeImprovement()),
+            "negative-count-shaped": Shaped(NegativeCost()),
+        }
+    )
+    objectives = HloTask.objectives
+    pipelines = tuple(Pipeline(order.name, order.summary) for order in ORDERS.values())
     reference_pipeline = "core"
     default_methods = ("base", "core", "cpu", "random", "greedy", "beam", "evolutionary", "policy:default")
     validation_inputs = 1
@@ -105,7 +114,7 @@ class HloEnvironment(Environment):
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         file = self._sources.file(program)
-        return under(self.task_of_file(program.uri, file, pool, code_for), objective)
+        return self.task_of_file(program.uri, file, pool, code_for).under(objective)
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of HLO or StableHLO, or of a function (jitted or not) that JAX can lower.
@@ -170,19 +179,6 @@ class HloEnvironment(Environment):
             weakref.finalize(self, self._pool.close)
         return self._pool
 
-    def objectives(self) -> Sequence[Objective]:
-        """Return operation counts, FLOPs and run time."""
-        return tuple(OBJECTIVES.values())
-
-    def rewards(self) -> Mapping[str, Reward]:
-        """Return relative improvement, the paper's negative count, and both with shaping."""
-        return {
-            "default": self.default_reward,
-            "negative-count": NegativeCost(),
-            "shaped": Shaped(RelativeImprovement()),
-            "negative-count-shaped": Shaped(NegativeCost()),
-        }
-
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""
         return list(datasets.DATASETS)
@@ -202,10 +198,6 @@ class HloEnvironment(Environment):
         del backend
         limits, runner = replace(BENCH_LIMITS, core=timing_core()), "irgym.envs.hlo.runner"
         return MeasuringBench(limits=limits, farm=farm, others=(runner,))
-
-    def pipelines(self) -> list[Pipeline]:
-        """Return XLA's default orders."""
-        return [Pipeline(order.name, order.summary) for order in ORDERS.values()]
 
     def policies(self) -> Mapping[str, Path]:
         """Return the shipped policies."""

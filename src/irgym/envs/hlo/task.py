@@ -35,9 +35,6 @@ ENTRY_OPS = Objective("entry-ops", "", "operations in the entry computation", ex
 FLOPS = Objective("flops", "", "floating-point operations by XLA's cost analysis", exact=True, timed=False)
 TIME = Objective("time", "ns", "run time on XLA:CPU in nanoseconds, one thread", exact=False, timed=True)
 
-OBJECTIVES = {objective.name: objective for objective in (OPS, ENTRY_OPS, FLOPS, TIME)}
-"""The objectives by name."""
-
 VALIDATION_S = 0.03
 """Upper limit of the seconds of validation for each operation: XLA:CPU compiles three modules."""
 
@@ -58,6 +55,7 @@ class HloTask(Task[HloState]):
     """
 
     space = SPACE
+    objectives = (OPS, ENTRY_OPS, FLOPS, TIME)
     forms = FORMS
 
     def __init__(
@@ -163,15 +161,15 @@ class HloTask(Task[HloState]):
         now = np.array(self.modules.analysis(state.path, state.node))
         return np.where(first > 0, now / np.maximum(first, 1.0), 1.0)
 
-    def under(self, objective: str) -> "HloTask":
-        """Return the same program with another objective.
+    def under(self, objective: str | None) -> "HloTask":
+        """Return the same program with another objective; see `Task.under`.
 
         Raises:
             IrgymError: There is no such objective.
+            BackendError: The objective is run time and the target is not this processor.
         """
-        if objective not in OBJECTIVES:
-            raise IrgymError(f"hlo has no objective {objective!r}: choose among {', '.join(OBJECTIVES)}")
-        return HloTask(self.modules, OBJECTIVES[objective], self.horizon, self.with_analysis, self._code_for)
+        chosen = super().under(objective).objective
+        return HloTask(self.modules, chosen, self.horizon, self.with_analysis, self._code_for)
 
     def analysed(self) -> "HloTask":
         """Return this task with the cost analysis at each step."""

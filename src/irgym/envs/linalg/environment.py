@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
@@ -14,8 +15,8 @@ from irgym.core.bench import Bench
 from irgym.core.catalogue import mentions
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, policies_in, under
-from irgym.core.recipe import Recipe, from_scratch
+from irgym.core.environment import BackendStatus, Environment, policies_in
+from irgym.core.recipe import from_scratch
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -44,6 +45,10 @@ LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """Limits of compiling and running a candidate; on some candidates MLIR does not terminate."""
 
 
+INSTALL_TORCH = "pip install 'irgym[learn]'"
+"""Command that installs torch."""
+
+
 class LinalgEnvironment(Environment):
     """Schedules of linalg operations on tensors.
 
@@ -59,6 +64,22 @@ class LinalgEnvironment(Environment):
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
     reference_baseline = "torch"
+    baselines = (
+        Baseline("numpy", "numpy's function of an operator, threads as the back end's"),
+        Baseline("torch", "torch's operator or module, eager, threads as the back end's", INSTALL_TORCH),
+        Baseline("torch-compile", "the same through torch.compile", INSTALL_TORCH),
+    )
+    recipes = MappingProxyType(
+        {
+            "scratch": from_scratch(
+                iterations=30,
+                screen=0.08,
+                encoder="mlp",
+                actions="autoregressive",
+                normalise_observations=True,
+            )
+        }
+    )
     default_methods = (
         "base",
         "random",
@@ -126,7 +147,7 @@ class LinalgEnvironment(Environment):
             return _divided(self._reader, text, program, source.uri, partial(LinalgTask, **made))
 
         made: dict[str, Any] = {"target": made_for, "threads": threads, "space": self.space}
-        return under(LinalgTask(source.uri, text, program, divide=divide, **made), objective)
+        return LinalgTask(source.uri, text, program, divide=divide, **made).under(objective)
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of linalg operations, or of a torch module, which is imported.
@@ -201,20 +222,6 @@ class LinalgEnvironment(Environment):
             limits = replace(limits, threads=threads, environment=SLEEPING)
         runner = "irgym.envs.linalg.runner"
         return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner, "torch"))
-
-    def baselines(self) -> list[Baseline]:
-        """Return numpy, torch and torch.compile, on as many threads as the back end."""
-        learn = "pip install 'irgym[learn]'"
-        return [
-            Baseline("numpy", "numpy's function of an operator, threads as the back end's"),
-            Baseline("torch", "torch's operator or module, eager, threads as the back end's", learn),
-            Baseline("torch-compile", "the same through torch.compile", learn),
-        ]
-
-    def recipes(self) -> Mapping[str, Recipe]:
-        """Return the recipe for training without a teacher: eight minutes on two cores."""
-        actions = {"encoder": "mlp", "actions": "autoregressive", "normalise_observations": True}
-        return {"scratch": from_scratch(iterations=30, screen=0.08, **actions)}
 
     def policies(self) -> Mapping[str, Path]:
         """Return the shipped policies, which were trained on the actions of `linalg`."""

@@ -3,12 +3,13 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from irgym.core.baseline import Baseline
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, policies_in, under
-from irgym.core.recipe import Recipe, from_scratch
+from irgym.core.environment import BackendStatus, Environment, policies_in
+from irgym.core.recipe import from_scratch
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
 from irgym.envs.loops.compiling import backends
@@ -19,6 +20,9 @@ from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import host_target, target_of
 from irgym.measure.variables import SLEEPING
+
+INSTALL_TORCH = "pip install 'irgym[learn]'"
+"""Command that installs torch."""
 
 
 class LoopsEnvironment(Environment):
@@ -39,6 +43,12 @@ class LoopsEnvironment(Environment):
         "numpy",
     )
     reference_baseline = "numpy"
+    baselines = (
+        Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
+        Baseline("torch", "torch's mm, bmm, conv2d or einsum, threads likewise", INSTALL_TORCH),
+        Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
+    )
+    recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""
@@ -63,7 +73,7 @@ class LoopsEnvironment(Environment):
         wanted = None if target is None else target_of(target)
         generator = backends.preferred(wanted) if backend is None else backends.backend(backend, wanted)
         made_for = wanted or generator.target.on(host_target())
-        return under(LoopsTask(contraction, generator, made_for), objective)
+        return LoopsTask(contraction, generator, made_for).under(objective)
 
     def dataset_names(self) -> list[str]:
         """Return the names of the fixed data sets, and the form of generated ones."""
@@ -83,20 +93,6 @@ class LoopsEnvironment(Environment):
             limits = replace(limits, threads=threads, environment=SLEEPING)
         runner = "irgym.envs.loops.runner"
         return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner,))
-
-    def baselines(self) -> list[Baseline]:
-        """Return numpy and torch, on as many threads as the back end, and TVM on one thread."""
-        return [
-            Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
-            Baseline(
-                "torch", "torch's mm, bmm, conv2d or einsum, threads likewise", "pip install 'irgym[learn]'"
-            ),
-            Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
-        ]
-
-    def recipes(self) -> Mapping[str, Recipe]:
-        """Return the recipe of training without a teacher, in five minutes on two cores."""
-        return {"scratch": from_scratch(iterations=40)}
 
     def policies(self) -> Mapping[str, Path]:
         """Return the shipped policies."""

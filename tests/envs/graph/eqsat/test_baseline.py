@@ -34,7 +34,7 @@ def test_costs_are_compared_under_any_objective():
     assert versus.ours_ns == len(task.graph.nodes) and versus.baseline_ns < versus.ours_ns
     assert versus.ratios == (versus.baseline_ns / versus.ours_ns,)
     assert "stopped at the limit of 2 iterations" in versus.detail
-    [eqsat] = [baseline for baseline in GRAPH.baselines() if baseline.name == "eqsat"]
+    [eqsat] = [baseline for baseline in GRAPH.baselines if baseline.name == "eqsat"]
     assert eqsat.any_objective and "graph-peers" in eqsat.remedy
 
 

@@ -56,9 +56,9 @@ def test_torch_runs_no_files(tmp_path: Path):
 
 
 def test_every_baseline_can_be_prepared():
-    names = {baseline.name for baseline in GRAPH.baselines()}
+    names = {baseline.name for baseline in GRAPH.baselines}
     assert names == {*(f"ort-{level}" for level in peers.LEVELS), *peers.PEERS, EQSAT}
-    assert all(baseline.remedy.startswith("pip install") for baseline in GRAPH.baselines())
+    assert all(baseline.remedy.startswith("pip install") for baseline in GRAPH.baselines)
 
 
 class Tool:

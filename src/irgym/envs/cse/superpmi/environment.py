@@ -2,20 +2,18 @@
 
 import os
 import weakref
-from collections.abc import Sequence
 from functools import cache
 
 from irgym.base.errors import ProgramError
 from irgym.core.baseline import Pipeline
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
-from irgym.core.environment import BackendStatus, Environment, check_only_backend, under
-from irgym.core.objective import Objective
+from irgym.core.environment import BackendStatus, Environment, check_only_backend
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.envs.cse.superpmi.methods import methods_of, toolchain
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi
-from irgym.envs.cse.superpmi.task import OBJECTIVES, PIPELINES, SuperPmiTask
+from irgym.envs.cse.superpmi.task import PIPELINES, SuperPmiTask
 from irgym.envs.cse.superpmi.uris import VARIABLES, collection_of, parse_uri, uri_of
 from irgym.measure.isolation.protocol import GIB, Limits
 
@@ -42,7 +40,9 @@ class SuperPmiEnvironment(Environment):
     summary = "cse on the .NET JIT, through SuperPMI; cost: its PerfScore"
     default_dataset = COLLECTION
     default_reward = RelativeImprovement()
+    objectives = SuperPmiTask.objectives
     reference_pipeline = "cost-test"
+    pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())
     default_methods = ("base", "all", "cost-test", "random", "greedy", "beam", "evolutionary")
 
     def __init__(self) -> None:
@@ -82,11 +82,7 @@ class SuperPmiEnvironment(Environment):
         none = session.compile(program.index, ())
         heuristic = session.heuristic_choice(program.index)
         task = SuperPmiTask(program, none, heuristic, toolchain(program.collection))
-        return under(task, objective)
-
-    def objectives(self) -> Sequence[Objective]:
-        """Return the JIT's PerfScore, and bytes and instructions of code."""
-        return OBJECTIVES
+        return task.under(objective)
 
     def dataset_names(self) -> list[str]:
         """Return the name of the data set, if the environment variables name a collection."""
@@ -110,10 +106,6 @@ class SuperPmiEnvironment(Environment):
 
         del backend
         return MeasuringBench(limits=LIMITS, farm=farm)
-
-    def pipelines(self) -> list[Pipeline]:
-        """Return the choices that need no search."""
-        return [Pipeline(name, summary) for name, summary in PIPELINES.items()]
 
 
 @cache
