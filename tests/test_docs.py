@@ -132,6 +132,12 @@ def test_files_and_folders_of_the_source_exist(page: Path):
         assert (SOURCE / path).exists(), path
 
 
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=named)
+def test_modules_of_the_api_exist(page: Path):
+    for name in re.findall(r"^::: (\S+)", page.read_text(), re.MULTILINE):
+        assert importlib.util.find_spec(name) is not None, name
+
+
 def test_generated_tables_are_up_to_date():
     made = generator()
     stale = [named(page) for page in made.PAGES if made.generated(page.read_text()) != page.read_text()]
