@@ -84,7 +84,7 @@ def test_json_becomes_what_the_types_say():
         ({"colour": 3}, "colour is 3, not known"),
     ],
 )
-def test_what_does_not_suit_is_named(change, words):
+def test_a_mismatch_is_named(change, words):
     with pytest.raises(MismatchError) as caught:
         conform(Tree, WHOLE | change)
     assert str(caught.value).endswith(words)

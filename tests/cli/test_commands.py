@@ -348,7 +348,7 @@ def test_damaged_cache_is_named_and_can_be_cleared(irgym: Command, cache: Path):
     assert irgym("cache", "stats").code == 0
 
 
-def test_what_is_no_cache_is_never_cleared(irgym: Command, cache: Path):
+def test_a_file_that_is_no_cache_is_never_cleared(irgym: Command, cache: Path):
     cache.mkdir()
     (cache / "costs.sqlite").write_text("dear diary")
     for command in (("tune", PROGRAM, *QUICK), ("cache", "stats"), ("cache", "clear")):

@@ -49,7 +49,7 @@ def test_every_program_and_method_has_one_row(compare):
     assert [len(comparison.rows) for comparison in seen.recorded[2:5]] == [3, 5, 6], "both are kept at once"
 
 
-def test_what_is_named_twice_counts_once(compare):
+def test_a_method_named_twice_runs_once(compare):
     comparison = compare(("toy://easy", "toy://hard", "toy://easy"), ("base", "numpy", "base"))
     [base, numpy] = summarise(comparison.rows)
     assert (base.programs, base.failed, numpy.programs, numpy.failed) == (2, 0, 2, 0)

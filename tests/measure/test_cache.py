@@ -217,7 +217,7 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(path):
 
 
 @pytest.mark.parametrize("content", [b"not a database at all" * 100, b"SQLite format 3\x00" + b"\xff" * 5000])
-def test_what_is_no_cache_is_one_sentence_and_never_removed(path, content):
+def test_a_file_that_is_no_cache_is_refused_and_never_removed(path, content):
     path.parent.mkdir()
     path.write_bytes(content)
     for attempt in (CostCache, CostCache.clear):

@@ -73,7 +73,7 @@ def test_a_batch_is_measured_program_by_program(cache):
     assert [call.arguments[0] % 3 for call in farm.asked[0]] == [0] * 3 + [1] * 3 + [2] * 3
 
 
-def test_what_was_measured_elsewhere_counts_once_and_only_where_nothing_is_recorded(cache):
+def test_measurements_of_others_are_recorded_once_and_never_overwrite(cache):
     evaluator = Measured(CountingFarm(), cache)
     evaluator.evaluate([job(1)])
     known = replace(job(7), known=Measurement(Outcome.OK, (7.0,)))
@@ -236,7 +236,7 @@ def test_a_failure_of_the_program_as_written_is_not_recorded(farm, cache, plante
 
 
 @pytest.mark.parametrize(("name", "arguments"), [("end_by", (9,)), ("nap", (60,))])
-def test_what_the_machine_does_to_the_program_as_written_is_told(farm, cache, planted, name, arguments):
+def test_an_original_program_stopped_by_the_machine_is_an_error(farm, cache, planted, name, arguments):
     written = replace(job("written", planted(name, *arguments)), original=True)
     others = [job("other", planted("measurement", 1.0)), job("third", planted(name, *arguments))]
     with pytest.raises(IrgymError, match=r"the original program .* cannot be measured here"):

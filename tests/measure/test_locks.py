@@ -92,7 +92,7 @@ def _link(path):
 
 
 @pytest.mark.parametrize("obstacle", [os.mkfifo, Path.mkdir, _link])
-def test_what_is_no_lock_file_is_one_sentence_at_once(own_locks, planted, obstacle):
+def test_a_path_that_cannot_be_a_lock_is_refused_at_once(own_locks, planted, obstacle):
     obstacle(own_locks / "irgym-core-7.lock")
     begin = time.monotonic()
     with pytest.raises(StorageError, match="remove it"), core_lock(7):
@@ -124,7 +124,7 @@ def test_a_lock_file_that_was_removed_meanwhile_excludes_nobody(own_locks):
 
 
 @linux
-def test_who_waits_is_told_who_holds_the_lock_once(own_locks, monkeypatch, caplog, planted):
+def test_a_waiter_is_told_once_who_holds_the_lock(own_locks, monkeypatch, caplog, planted):
     monkeypatch.setattr(locks, "SAY_S", 0.3)
     replies = []
     with another_holder(own_locks) as other, Child(Limits(timeout_s=5)) as child:

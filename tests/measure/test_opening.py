@@ -48,7 +48,7 @@ def test_sizes_are_checked_before_anything_is_read(tmp_path: Path):
         content_of_program(path)
 
 
-def test_what_is_no_regular_file_is_refused(tmp_path: Path):
+def test_only_regular_files_are_opened(tmp_path: Path):
     os.mkfifo(tmp_path / "fifo")
     (tmp_path / "zeros").symlink_to("/dev/zero")
     for name in ("fifo", "zeros", "."):

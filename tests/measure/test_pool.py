@@ -55,14 +55,14 @@ def test_a_key_stays_where_it_is_loaded(pool):
         assert isinstance(reply, Returned) and key in reply.value[1]
 
 
-def test_what_is_not_held_goes_to_who_has_less_to_do(pool):
+def test_a_new_key_goes_to_the_least_busy_worker(pool):
     [(holder, _, _)] = values(pool.run(STEP, [("held", "")], KEY))
     mixed = [("new", ""), ("held", ""), ("newer", ""), ("held", "")]
     (new, *_), (held, *_), (newer, *_), _ = values(pool.run(STEP, mixed, KEY))
     assert held == holder and new == newer != holder
 
 
-def test_what_an_answer_leaves_is_what_sticks(pool):
+def test_a_key_sticks_to_the_worker_that_answered_last(pool):
     def left(request, answer):
         return f"after {request[0]}"
 

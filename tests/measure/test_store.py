@@ -27,7 +27,7 @@ def never() -> bytes:
     raise AssertionError("it was made before")
 
 
-def test_what_is_made_is_kept(cache: Path):
+def test_made_values_are_stored(cache: Path):
     assert STORE.find("a") is None and not cache.exists()
     file = STORE.get("a", lambda: b"content")
     assert file.read_bytes() == b"content"
@@ -45,7 +45,7 @@ def test_names_that_begin_alike_are_apart():
 
 
 @pytest.mark.parametrize("damage", [b"", b"conten", b"c0ntent", b"content and more"])
-def test_what_is_damaged_is_made_anew(damage: bytes):
+def test_damaged_values_are_made_again(damage: bytes):
     file = STORE.get("a", lambda: b"content")
     file.write_bytes(damage)
     assert STORE.find("a") is None and not file.exists()
@@ -54,7 +54,7 @@ def test_what_is_damaged_is_made_anew(damage: bytes):
     assert STORE.put("a", b"content").read_bytes() == b"content"
 
 
-def test_what_fails_to_be_made_is_not_kept():
+def test_failed_values_are_not_stored():
     def fails() -> bytes:
         raise OSError("the maker's own")
 
@@ -87,7 +87,7 @@ def test_a_folder_in_the_way_is_named(cache: Path):
             keep()
 
 
-def test_what_cannot_be_read_is_named():
+def test_an_unreadable_value_is_named():
     file = STORE.put("a", b"content")
     file.unlink()
     file.mkdir()
@@ -96,7 +96,7 @@ def test_what_cannot_be_read_is_named():
             keep()
 
 
-def test_a_lock_that_is_not_to_be_had_is_named():
+def test_an_unavailable_lock_is_named():
     (STORE.folder / ".lock").mkdir(parents=True)
     with pytest.raises(StorageError, match=r"cannot lock .*IRGYM_CACHE_DIR"):
         STORE.get("a", lambda: b"content")
@@ -134,7 +134,7 @@ def maker(log: Path, name: str) -> subprocess.Popen[str]:
     return subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
 
 
-def test_of_many_processes_one_makes_it(tmp_path: Path):
+def test_one_of_many_processes_makes_it(tmp_path: Path):
     makers = [maker(tmp_path / "log", name) for name in ("a", "a", "a", "b")]
     files = [made.communicate()[0].strip() for made in makers]
     assert (tmp_path / "log").read_text() == "made\nmade\n", "a once and b once"

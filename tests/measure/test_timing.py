@@ -111,7 +111,7 @@ def test_interleaved_rounds_alternate_and_compare(clock):
     assert order[-8:] == ["ours", "baseline", "baseline", "ours"] * 2
 
 
-def test_what_a_single_execution_pays_for_does_not_shorten_samples(clock):
+def test_a_slow_first_execution_does_not_shorten_samples(clock):
     lengths = []
 
     def run(repetitions):

@@ -43,7 +43,7 @@ def test_nothing_special_means_the_machine_alone():
         "LD_LIBRARY_PATH",
     ],
 )
-def test_what_toolchains_read_is_part_of_the_conditions(monkeypatch, name):
+def test_variables_of_toolchains_are_part_of_the_conditions(monkeypatch, name):
     monkeypatch.setenv(name, "one")
     first = LocalFarm().conditions
     monkeypatch.setenv(name, "two")
@@ -53,7 +53,7 @@ def test_what_toolchains_read_is_part_of_the_conditions(monkeypatch, name):
     assert f"{name}=one" in first and "\n" not in first
 
 
-def test_what_children_get_anyway_or_never_and_what_only_prints_is_left_out():
+def test_variables_without_effect_on_costs_are_left_out():
     names = (
         *THREADS,
         "OPENBLAS_CORETYPE",

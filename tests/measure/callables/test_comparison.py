@@ -54,7 +54,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_what_differs_is_said(name):
+def test_a_difference_is_described(name):
     original, wrong, x = WRONG[name]
     found = compared(original, wrong, x)
     assert not found.ok and "instead of" in found.detail

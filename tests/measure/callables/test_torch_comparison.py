@@ -68,7 +68,7 @@ UNSTEADY = {
 
 
 @pytest.mark.parametrize("name", UNSTEADY)
-def test_what_no_program_stands_for_is_refused_in_one_sentence(name):
+def test_inputs_without_a_program_are_refused_in_one_sentence(name):
     module, x, words = UNSTEADY[name]
     before = x.clone()
     with pytest.raises(ProgramError, match=words) as caught:
@@ -92,7 +92,7 @@ STEADY = {
 
 
 @pytest.mark.parametrize("name", STEADY)
-def test_what_is_the_same_at_each_call_is_not_refused(name):
+def test_deterministic_modules_are_not_refused(name):
     state = torch.get_rng_state()
     refuse_unsteady(STEADY[name], (X,))
     assert torch.equal(torch.get_rng_state(), state)
@@ -139,7 +139,7 @@ def test_calls_in_place_of_a_module_are_as_calls_of_it(name):
     assert found.checked, found
 
 
-def test_what_differs_is_noticed():
+def test_differences_are_noticed():
     module = nn.Sequential(nn.Linear(4, 4), nn.GELU())
     other = nn.Sequential(module[0], nn.GELU(approximate="tanh"))
     assert compare(module, (X,), stand_in(module, X), 0).checked

@@ -58,7 +58,7 @@ def test_each_element_counts_by_itself():
     assert "1 of 4096 numbers differ, the first at [5, 5]" in compare(expected, wrong).detail
 
 
-def test_what_rounding_moves_far_may_be_far_off_and_nothing_else():
+def test_only_results_sensitive_to_rounding_may_be_far_off():
     """The difference of large numbers next to small numbers of the same size."""
     rng = np.random.default_rng(1)
     great = 1e6 * rng.standard_normal(1000).astype(np.float32)
@@ -143,7 +143,7 @@ def test_specials_are_compared_as_such():
     assert not compare(exactly(values, keeps_zeros=True), flipped).ok
 
 
-def test_what_rounding_makes_infinite_says_nothing():
+def test_infinities_from_rounding_are_not_compared():
     values = np.array([1.0, 3.4e38], np.float32)
     expected = rounded(values, [np.array([1.0, np.inf], np.float32)])
     assert compare(expected, np.array([1.0, np.inf], np.float32)).ok
@@ -197,7 +197,7 @@ def test_numbers_without_dimensions_are_compared_too(wanted):
     assert not compare(rounded(whole, [whole]), np.asarray(9, np.int32)).ok
 
 
-def test_what_cancelled_to_nearly_nothing_has_the_noise_of_its_sum():
+def test_a_cancelled_sum_keeps_the_noise_of_its_terms():
     """One of 1,000 sums of a network was 9e-4, and happened not to move in the only coarser run."""
     rng = np.random.default_rng(0)
     values = (1.8 * rng.standard_normal(1000)).astype(np.float32)

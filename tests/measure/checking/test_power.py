@@ -106,7 +106,7 @@ def test_the_least_blind_inputs_are_taken_where_none_help():
     assert len(best_problem(draw).blind) == 1
 
 
-def test_what_is_seen_on_any_input_is_checked():
+def test_an_output_seen_on_any_input_counts_as_checked():
     noise, clean = expect(lambda x: np.sin(np.float32(1e7) * x), X), expect(np.tanh, X)
     problems = [problem([X], both, {}) for both in ([noise, clean], [clean, clean])]
     agreements = [checked.judge([result.values for result in checked.expected]) for checked in problems]

@@ -189,7 +189,7 @@ def test_a_process_for_each_request_is_an_error(opened: Open):
         session.request("leave")
 
 
-def test_what_cannot_be_started_is_named(tmp_path: Path):
+def test_a_program_that_cannot_be_started_is_named(tmp_path: Path):
     for command in ([str(tmp_path / "missing")], [str(tmp_path)]):
         session = LineSession(command, bool, name="the liner", remedy="set LINER")
         with pytest.raises(BackendError, match=r"cannot be started \(.*: (No such|Perm).*\): set LINER"):
@@ -233,7 +233,7 @@ def test_it_is_told_to_end(opened: Open, tmp_path: Path):
     assert witness.read_text() == "quit" and not running(pid)
 
 
-def test_one_that_will_not_end_is_killed_and_so_is_what_it_started(opened: Open):
+def test_a_stubborn_process_and_its_children_are_killed(opened: Open):
     session = opened("stubborn", limits=replace(LIMITS, end_s=0.2))
     reply = session.request("grandchild")
     assert isinstance(reply, Answered)
@@ -243,7 +243,7 @@ def test_one_that_will_not_end_is_killed_and_so_is_what_it_started(opened: Open)
     wait_until(lambda: not running(grandchild) and not running(pid))
 
 
-def test_what_an_obedient_process_started_ends_too(opened: Open):
+def test_children_of_an_obedient_process_end_too(opened: Open):
     session = opened()
     reply = session.request("grandchild")
     assert isinstance(reply, Answered)

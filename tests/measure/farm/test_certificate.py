@@ -42,7 +42,7 @@ def test_one_that_is_there_is_never_replaced(certificate: Path):
         security_of(dangling)
 
 
-def test_of_many_that_make_one_at_once_one_does(tmp_path: Path):
+def test_one_of_many_concurrent_makers_makes_it(tmp_path: Path):
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(make_certificate, [tmp_path / "farm.pem"] * 16))
     assert made.count(True) == 1 and len(list(tmp_path.iterdir())) == 1
@@ -104,7 +104,7 @@ def _a_folder(path: Path):
         (_a_folder, "no regular file"),
     ],
 )
-def test_what_is_not_in_order_is_refused_in_one_sentence(certificate: Path, change, words: str):
+def test_a_bad_certificate_is_refused_in_one_sentence(certificate: Path, change, words: str):
     security_of(certificate)
     change(certificate)
     with pytest.raises(FarmError, match=words) as error:

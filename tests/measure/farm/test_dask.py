@@ -91,7 +91,7 @@ def test_a_call_that_was_killed_from_outside_runs_again(farm, planted, tmp_path)
     assert len(notes.read_text().split()) == 2
 
 
-def test_what_the_user_has_to_mend_on_a_worker_is_one_sentence(farm):
+def test_an_error_of_the_user_on_a_worker_is_one_sentence(farm):
     future = SimpleNamespace(
         status="error", exception=lambda timeout: StorageError("continue it by kill -CONT 7")
     )

@@ -114,7 +114,7 @@ def everything(connection: socket.socket) -> bytes:
 
 @pytest.mark.parametrize("role", ["scheduler", "worker"])
 @pytest.mark.parametrize("how", ["plain", "nameless", "of another farm"])
-def test_who_has_not_the_certificate_gets_nothing_and_runs_nothing(
+def test_a_client_without_the_certificate_gets_and_runs_nothing(
     role: str, how: str, shared: Site, bare: Site, other: Path, tmp_path: Path
 ):
     place = 0 if role == "scheduler" else 1
@@ -205,7 +205,9 @@ def test_a_hostile_scheduler_runs_nothing(
 
 
 @pytest.mark.parametrize("words", [b"", bytes(range(256)) * 64, bytes(10_000), b"\5" + bytes(7) + b"hello"])
-def test_what_listens_and_is_no_scheduler_is_one_sentence(words: bytes, monkeypatch: pytest.MonkeyPatch):
+def test_a_listener_that_is_no_scheduler_is_refused_in_one_sentence(
+    words: bytes, monkeypatch: pytest.MonkeyPatch
+):
     monkeypatch.setattr(members, "ANSWER_S", 1.0)
     with socket.create_server(("127.0.0.1", 0)) as server:
         connections: list[socket.socket] = []
@@ -226,7 +228,7 @@ def greeted(server: socket.socket, words: bytes, connections: list[socket.socket
             connection.sendall(words)
 
 
-def test_what_a_hostile_scheduler_does_to_those_who_believe_everybody(site: Site):
+def test_a_hostile_scheduler_harms_only_those_who_trust_everybody(site: Site):
     file = site.folder / "evil"
     with closing(Impostor(file, None)) as impostor:
         process = site.start("farm", "status", f"dask://127.0.0.1:{impostor.port}", "--insecure")

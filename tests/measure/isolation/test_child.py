@@ -182,7 +182,7 @@ def test_a_limit_of_the_system_on_processor_time_is_no_lack_of_memory(planted):
 
 
 @linux
-def test_what_earlier_calls_took_of_the_memory_is_not_held_against_a_call(planted):
+def test_memory_of_earlier_calls_does_not_count_for_a_call(planted):
     calls = [planted("hoard", 150 << 20), planted("hold", 200 << 20), planted("hold", 300 << 20)]
     with Child(Limits(timeout_s=5, memory_bytes=256 << 20)) as child:
         *fine, too_much = child.stream(calls)
@@ -435,7 +435,7 @@ def test_no_descriptors_leak(child, planted):
 
 
 @pytest.mark.parametrize("moment", ["_reap", "_close", "ends_within"])
-def test_what_an_interrupt_cuts_short_is_ended_by_closing_again(moment, child, planted, monkeypatch):
+def test_a_second_close_ends_what_an_interrupt_left(moment, child, planted, monkeypatch):
     assert child.call(planted("double", 21)) == Returned(42)
     process = child._process
     original, calls = getattr(type(process), moment), []

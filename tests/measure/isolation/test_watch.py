@@ -38,11 +38,11 @@ def clock(world):
     return clock
 
 
-def test_who_computes_all_the_time_is_late_at_the_limit_for_certain(world, clock):
+def test_a_busy_call_is_certainly_late_at_the_limit(world, clock):
     assert world.until_late(clock, 1.0) == (pytest.approx(10.0, abs=0.11), True)
 
 
-def test_who_has_many_threads_has_no_less_time(world, clock):
+def test_many_threads_have_no_less_time(world, clock):
     assert world.until_late(clock, 8.0) == (pytest.approx(10.0, abs=0.11), True)
 
 
