@@ -62,7 +62,7 @@ def test_a_new_key_goes_to_the_least_busy_worker(pool):
     assert held == holder and new == newer != holder
 
 
-def test_a_key_sticks_to_the_worker_that_answered_last(pool):
+def test_a_worker_holds_the_key_that_its_answer_leaves(pool):
     def left(request, answer):
         return f"after {request[0]}"
 

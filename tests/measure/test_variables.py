@@ -53,7 +53,7 @@ def test_variables_of_toolchains_are_part_of_the_conditions(monkeypatch, name):
     assert f"{name}=one" in first and "\n" not in first
 
 
-def test_variables_without_effect_on_costs_are_left_out():
+def test_variables_of_all_children_or_of_output_alone_are_left_out():
     names = (
         *THREADS,
         "OPENBLAS_CORETYPE",

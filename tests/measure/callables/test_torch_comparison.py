@@ -68,7 +68,7 @@ UNSTEADY = {
 
 
 @pytest.mark.parametrize("name", UNSTEADY)
-def test_inputs_without_a_program_are_refused_in_one_sentence(name):
+def test_unsteady_modules_are_refused_in_one_sentence(name):
     module, x, words = UNSTEADY[name]
     before = x.clone()
     with pytest.raises(ProgramError, match=words) as caught:

@@ -228,7 +228,7 @@ def greeted(server: socket.socket, words: bytes, connections: list[socket.socket
             connection.sendall(words)
 
 
-def test_a_hostile_scheduler_harms_only_those_who_trust_everybody(site: Site):
+def test_a_hostile_scheduler_runs_code_on_clients_that_trust_everybody(site: Site):
     file = site.folder / "evil"
     with closing(Impostor(file, None)) as impostor:
         process = site.start("farm", "status", f"dask://127.0.0.1:{impostor.port}", "--insecure")
