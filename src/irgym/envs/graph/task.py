@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, Mask
-from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.cost import Call, Job
 from irgym.core.drawing import Drawing
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
@@ -18,6 +18,7 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residences_of
+from irgym.envs.graph.costs.counting import count
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.eqsat.settings import Settings
 from irgym.envs.graph.ir.graph import Graph
@@ -210,11 +211,12 @@ class GraphTask(Task[GraphState]):
 
     def job(self, state: GraphState) -> Job:
         """Return the job for the cost: a sum over operators under `model`, known under `nodes`."""
-        known = None
-        if self.objective == NODES:
-            known = Measurement(Outcome.OK, (float(len(state.graph.nodes)),))
+        known = count(state.graph) if self.objective == NODES else None
+        call = Call(f"{RUNNER}:measure", (self.path, state.graph, self.threads, state.level))
+        if known is not None:
+            call = Call(f"{count.__module__}:{count.__name__}", (state.graph,))
         return Job(
-            Call(f"{RUNNER}:measure", (self.path, state.graph, self.threads, state.level)),
+            call,
             program=self.uri,
             schedule=self.key(state),
             toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}",
