@@ -66,6 +66,18 @@ def test_it_recalls_what_it_has_measured_and_what_states_know(cache):
     assert without.recall([job(1)]) == [None] and without.records("p", "time", "", 5) == []
 
 
+def test_afresh_each_evaluator_measures_for_itself_and_records_only_new_costs(cache):
+    Measured(CountingFarm(), cache).evaluate([job(1)])
+    farm = CountingFarm()
+    evaluator = Measured(farm, cache).afresh()
+    for _ in range(2):
+        assert [measurement.cost for measurement in evaluator.evaluate([job(1), job(2)])] == [1.0, 2.0]
+    assert (evaluator.hits, evaluator.misses) == (2, 2) and len(farm.asked) == 1
+    assert [found and found.cost for found in Measured(farm, cache).recall([job(1), job(2)])] == [1.0, 2.0]
+    evaluator.afresh().evaluate([job(1)])
+    assert len(farm.asked) == 2
+
+
 def test_a_batch_is_measured_program_by_program(cache):
     farm = CountingFarm()
     mixed = [replace(job(n), program=f"p://f/{n % 3}") for n in range(9)]

@@ -11,6 +11,7 @@ from irgym.comparing.rows import BASE, Row
 from irgym.core import capabilities
 from irgym.core.baseline import Versus
 from irgym.core.bench import Bench
+from irgym.core.cost import Afresh, Evaluator
 from irgym.core.environment import Environment
 from irgym.core.schedule import candidate_of
 from irgym.core.task import Task
@@ -45,6 +46,18 @@ class Conditions:
     budget: Budget
     seed: int
     validator: Validator
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The evaluator of one search on one program.
+
+        With a limit on time, no search gets the costs that others have measured: the last of several would
+        try more candidates than the first.
+        """
+        remembering = capabilities.ask(self.bench.evaluator, Afresh)
+        if self.budget.seconds is None or remembering is None:
+            return self.bench.evaluator
+        return remembering.afresh()
 
     def judge(self, task: Task[Any]) -> Judge:
         """Return the judge of a program."""
@@ -129,10 +142,9 @@ class Searched:
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
-        bench, home = conditions.bench, conditions.environment
-        known = [] if self.policy is None else default_schedules(home, task)
+        known = [] if self.policy is None else default_schedules(conditions.environment, task)
         request = SearchRequest(conditions.budget, conditions.seed, self.policy, known=known)
-        result = run_search(self.strategy, task, bench.evaluator, request)
+        result = run_search(self.strategy, task, conditions.evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
         finding = conditions.judge(task).best_of(result)

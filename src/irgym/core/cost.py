@@ -159,6 +159,15 @@ class Record:
 
 
 @runtime_checkable
+class Afresh(Protocol):
+    """Evaluators that remember costs, and can forget them where the time of measuring counts."""
+
+    def afresh(self) -> Evaluator:
+        """Return an evaluator of the same costs that measures each job itself, once."""
+        ...
+
+
+@runtime_checkable
 class CostHistory(Protocol):
     """Past measurements, which evaluators with a cost cache remember; all of one kind of machine."""
 

@@ -28,6 +28,7 @@ class Measured:
         farm: Farm that runs the jobs' calls.
         cache: Cache of measurements, failures included; None for no cache. It must be that of the machine
             that the farm measures on.
+        afresh: Measure each job once, although the cache may hold its cost; new costs are recorded.
 
     Attributes:
         hits: Number of distinct jobs that the cache answered, over all batches.
@@ -36,13 +37,14 @@ class Measured:
             ends the batch.
     """
 
-    def __init__(self, farm: Farm, cache: CostCache | None = None):
+    def __init__(self, farm: Farm, cache: CostCache | None = None, afresh: bool = False):
         self.hits = 0
         self.misses = 0
         self.before_chunk: Callable[[], None] = _do_nothing
         self._job_s = 0.0
         self._farm = farm
         self._cache = cache
+        self._measured: _Measurements | None = {} if afresh else None
 
     @property
     def workers(self) -> int:
@@ -76,6 +78,10 @@ class Measured:
             known |= self._measure_timed(dict(missing[begin:end]))
             begin = end
         return [known[identity_of(job)] for job in jobs]
+
+    def afresh(self) -> "Measured":
+        """Return an evaluator on the same farm and cache that measures each job itself: see `Afresh`."""
+        return Measured(self._farm, self._cache, afresh=True)
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Run any calls where jobs are measured, such as calls that measure many jobs; see `record`."""
@@ -126,6 +132,12 @@ class Measured:
         return self._cache.records(scheme, objective, target, limit) if self._cache else []
 
     def _recorded(self, jobs: "_Jobs") -> "_Measurements":
+        """Return the costs of jobs that need no measurement."""
+        if self._measured is not None:
+            return {identity: self._measured[identity] for identity in jobs.keys() & self._measured.keys()}
+        return self._in_cache(jobs)
+
+    def _in_cache(self, jobs: "_Jobs") -> "_Measurements":
         if not self._cache or not jobs:
             return {}
         found = self._cache.get_many(list(jobs.values()))
@@ -185,6 +197,10 @@ class Measured:
             for identity, measurement in measurements.items()
             if not (jobs[identity].original and measurement.outcome in _OF_THE_MACHINE)
         }
+        if self._measured is not None:
+            self._measured |= measurements
+            for identity in self._in_cache({identity: jobs[identity] for identity in lasting}):
+                del lasting[identity]
         if self._cache and lasting:
             self._cache.put_many([jobs[identity] for identity in lasting], list(lasting.values()))
 

@@ -2,13 +2,11 @@
 
 import random
 import re
-from collections.abc import Sequence
 
 from irgym.base.errors import ProgramError
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, check_only_backend
-from irgym.core.objective import Objective
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.measure.bench import MeasuringBench
@@ -22,6 +20,7 @@ class ChainEnvironment(Environment):
     summary = "order of a chain of matrix products; cost: scalar multiplications"
     default_dataset = "random"
     default_reward = LogSpeedup()
+    objectives = (MULTIPLICATIONS,)
 
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("count", True, "counts multiplications")]
@@ -40,9 +39,6 @@ class ChainEnvironment(Environment):
         if not 3 <= len(dims) <= MAX_DIMS or min(dims) < 1:
             raise ProgramError(f"{uri!r} is no chain: write 3 to {MAX_DIMS} sizes, as in chain://10x30x5x60")
         return ChainTask(dims).under(objective)
-
-    def objectives(self) -> Sequence[Objective]:
-        return (MULTIPLICATIONS,)
 
     def dataset_names(self) -> list[str]:
         return ["random"]

@@ -67,6 +67,7 @@ class ChainTask(Task[Joins]):
 
     space = SPACE
     forms: ClassVar = {".txt": "numpy expression"}
+    objectives = (MULTIPLICATIONS,)
     objective = MULTIPLICATIONS
 
     def __init__(self, dims: tuple[int, ...]) -> None:
