@@ -13,7 +13,6 @@ import pytest
 from commands import without_progress
 from odd_models import ODD, halved, ramp, text, with_a_place, with_weights
 from onnx import TensorProto, helper
-from small_models import small
 
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule, replay
@@ -317,13 +316,13 @@ def test_states_share_their_weights(tmp_path: Path):
     assert runner.validate(task.path, after.graph, 1, 0, 1).ok
 
 
-HALF = ("squeezenet1_1", "bert", "nasrnn")
+TINY = GRAPH.dataset("tiny")
 
 
-@pytest.mark.parametrize("name", HALF)
-def test_models_of_half_precision(name: str, tmp_path: Path):
+@pytest.mark.parametrize("uri", [TINY.train[0], TINY.test[1], TINY.test[3]])
+def test_models_of_half_precision(uri: str, tmp_path: Path):
     path = tmp_path / "half.onnx"
-    single = GRAPH.task(small(name))
+    single = GRAPH.task(uri)
     single.export(single.initial(), path)
     onnx.save(halved(onnx.load(path)), path)
     task = GRAPH.task(f"graph:{path}")
