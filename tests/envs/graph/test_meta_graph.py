@@ -20,6 +20,7 @@ from irgym.policies.run_folder import RunFolder
 
 TINY = GRAPH.dataset("tiny").train
 CONVOLUTIONS, RECURRENT = TINY[0], TINY[3]
+UPSAMPLING = GRAPH.dataset("tiny").test[0]
 
 Block = tuple[bytes, bytes, bytes]
 
@@ -145,11 +146,11 @@ def test_policies_learn_from_it_on_one_program(tmp_path: Path):
     pytest.importorskip("torch")
     run = tmp_path / "run"
     settings = "hidden=8,8 shared=true episodes=2 minibatch=16 epochs=1 normalise_rewards=false"
-    main(["train", "graph-taso", "--run", str(run), "--dataset", RECURRENT, "--observation", "meta-graph",
+    main(["train", "graph-taso", "--run", str(run), "--dataset", UPSAMPLING, "--observation", "meta-graph",
           "--reward", "x-rlflow", "--objective", "nodes", "--iterations", "2",
           "--set", *settings.split()])  # fmt: skip
     assert [line["iteration"] for line in RunFolder(run).read_metrics()] == [1, 2]
     main(["evaluate", str(run)])
     kept, raw = json.loads(RunFolder(run).evaluation.read_text())["rows"]
-    assert kept["program"] == raw["program"] == RECURRENT
+    assert kept["program"] == raw["program"] == UPSAMPLING
     assert kept["speedup"] >= max(1, raw["speedup"]) and raw["speedup"] > 0
