@@ -99,7 +99,7 @@ MANY = "int f(const char *s, int n, ...) { if (s[n] * n > 9) return s[n] * n; re
 @pytest.mark.parametrize(
     "body", [STRUCT, PAIR, MISSING, POINTERS, GLOBALS, ALLOCATED, LEAVES, MANY], ids=range(8)
 )
-def test_what_functions_need_is_made_up(tmp_path: Path, bench: Bench, body: str):
+def test_arguments_memory_and_callees_are_made_up(tmp_path: Path, bench: Bench, body: str):
     file = tmp_path / "code.c"
     file.write_text(f"{body}\n")
     task = task_of(f"cse:{file}#f")
@@ -135,7 +135,7 @@ int f(int *p, unsigned n) {
         (HIDDEN, "no random world shows an effect of"),
     ],
 )
-def test_what_cannot_be_checked_is_told(tmp_path: Path, bench: Bench, body: str, why: str):
+def test_a_check_that_is_blind_says_why(tmp_path: Path, bench: Bench, body: str, why: str):
     file = tmp_path / "code.c"
     file.write_text(f"{body}\n")
     task = task_of(f"cse:{file}#f")
@@ -161,7 +161,7 @@ def test_debug_information_makes_no_difference(tmp_path: Path, bench: Bench):
         assert task.names and said.checked, said
 
 
-def test_what_is_not_checkable_is_named(tmp_path: Path, bench: Bench):
+def test_uncheckable_candidates_are_named(tmp_path: Path, bench: Bench):
     file = tmp_path / "code.c"
     file.write_text(HIDDEN)
     task = task_of(f"cse:{file}#f")

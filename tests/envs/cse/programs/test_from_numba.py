@@ -23,6 +23,6 @@ def test_a_function_is_tuned():
     assert result.cost <= result.cost_as_written
 
 
-def test_what_numba_refuses_is_told():
+def test_a_function_that_numba_does_not_compile_is_refused():
     with pytest.raises(ProgramError, match="numba does not compile clipped"):
         from_numba(clipped, "float64(int64)")
