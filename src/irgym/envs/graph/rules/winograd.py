@@ -32,7 +32,9 @@ def _sample(rng: Rng, results: int, window: int) -> Sample:
     top, left, bottom, right = pads or (0, 0, 0, 0)
     high, wide = (made + window - 1 for made in integers(rng, least, least + 4, 2))
     values = {
-        "x": rng.standard_normal((int(rng.integers(1, 3)), channels, high - top - bottom, wide - left - right)),
+        "x": rng.standard_normal(
+            (int(rng.integers(1, 3)), channels, high - top - bottom, wide - left - right)
+        ),
         "w": rng.standard_normal((filters, channels, window, window)),
         "b": rng.standard_normal(filters) if rng.integers(2) else None,
     }
