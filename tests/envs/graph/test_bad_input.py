@@ -13,7 +13,6 @@ import pytest
 from commands import without_progress
 from odd_models import ODD, halved, ramp, text, with_a_place, with_weights
 from onnx import TensorProto, helper
-from small_models import small
 
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule, replay
@@ -170,7 +169,9 @@ REFUSED: dict[str, tuple[Make, str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_is_refused(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_unusable_files_are_refused_in_one_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     make, words = REFUSED[name]
     path = tmp_path / "m.onnx"
     make(path)
@@ -202,7 +203,9 @@ RUN: dict[str, tuple[Make, str]] = {
 
 
 @pytest.mark.parametrize("name", RUN)
-def test_what_does_not_run(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_a_model_that_does_not_run_is_refused_in_one_sentence(
+    name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     make, words = RUN[name]
     make(tmp_path / "m.onnx")
     assert words in said(capsys, "replay", tmp_path / "m.onnx", "")
@@ -244,7 +247,9 @@ def test_a_bare_file_with_sizes_is_rewritten(tmp_path: Path, capsys: pytest.Capt
 
 
 @pytest.mark.parametrize("suffix", ["ort", "onnx.gz", "onnx.zip", "onnx.data", "onnx_data"])
-def test_what_models_become_is_named(suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+def test_packed_and_converted_models_are_named(
+    suffix: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     path = tmp_path / f"m.{suffix}"
     path.write_bytes(b"x")
     for uri in (path, f"graph:{path}"):
@@ -252,7 +257,7 @@ def test_what_models_become_is_named(suffix: str, tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize("name", ODD)
-def test_what_is_odd_is_handled(name: str, tmp_path: Path):
+def test_odd_models_are_rewritten_and_exported(name: str, tmp_path: Path):
     path = tmp_path / "odd.onnx"
     model = ODD[name]()
     onnx.save(with_a_place(model) if name != "no opset of ONNX" else model, path)
@@ -317,13 +322,13 @@ def test_states_share_their_weights(tmp_path: Path):
     assert runner.validate(task.path, after.graph, 1, 0, 1).ok
 
 
-HALF = ("squeezenet1_1", "bert", "nasrnn")
+TINY = GRAPH.dataset("tiny")
 
 
-@pytest.mark.parametrize("name", HALF)
-def test_models_of_half_precision(name: str, tmp_path: Path):
+@pytest.mark.parametrize("uri", [TINY.train[0], TINY.test[1], TINY.test[3]])
+def test_models_of_half_precision(uri: str, tmp_path: Path):
     path = tmp_path / "half.onnx"
-    single = GRAPH.task(small(name))
+    single = GRAPH.task(uri)
     single.export(single.initial(), path)
     onnx.save(halved(onnx.load(path)), path)
     task = GRAPH.task(f"graph:{path}")

@@ -68,7 +68,7 @@ def test_after_an_ending_there_is_no_other(task: GraphTask, first: str):
             task.step(ended, action)
 
 
-def test_where_nothing_is_run_there_are_no_other_endings(task: GraphTask):
+def test_an_objective_that_runs_nothing_has_no_other_endings(task: GraphTask):
     counted = task.under("nodes")
     assert not capabilities.endings(counted, counted.initial())
     with pytest.raises(ScheduleError, match="stop-all, does not apply"):

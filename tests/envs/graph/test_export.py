@@ -7,7 +7,6 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 import pytest
-from small_models import small
 
 import irgym
 from irgym.base.errors import BackendError, IrgymError, ProgramError, StorageError
@@ -26,9 +25,13 @@ NAMES = {
 }
 
 
+TINY = GRAPH.dataset("tiny").train
+CONVOLUTIONS, LSTM = TINY[0], TINY[3]
+
+
 @pytest.fixture(scope="module")
 def task() -> GraphTask:
-    return GRAPH.task(small("squeezenet1_1"), "ort:2" if GRAPH.task(small("lstm")).target.cores > 1 else None)
+    return GRAPH.task(CONVOLUTIONS, "ort:2" if GRAPH.task(LSTM).target.cores > 1 else None)
 
 
 def ended(task: GraphTask, name: str) -> GraphState:
@@ -70,8 +73,8 @@ def test_a_model_opens_with_the_options_of_its_ending(
     assert plain.intra_op_num_threads == task.threads
 
 
-def test_a_result_opens_as_it_is():
-    result = irgym.replay(small("lstm"), "stop-extended")
+def test_a_result_opens_without_a_file():
+    result = irgym.replay(LSTM, "stop-extended")
     session = irgym.onnx_session(result)
     assert session.get_session_options().graph_optimization_level == NAMES["stop-extended"]
     path = result.task.path  # pyright: ignore
@@ -110,7 +113,7 @@ def test_a_model_for_other_blocks_is_refused(task: GraphTask, tmp_path: Path):
 
 
 def test_an_exported_model_is_a_program_whose_notes_are_replaced(tmp_path: Path):
-    first = GRAPH.task(small("lstm"))
+    first = GRAPH.task(LSTM)
     [path] = first.export(ended(first, "stop-all"), tmp_path / "a.onnx")
     again = GRAPH.task(f"graph:{path}")
     [second] = again.export(ended(again, "stop-basic"), tmp_path / "b.onnx")
@@ -120,7 +123,7 @@ def test_an_exported_model_is_a_program_whose_notes_are_replaced(tmp_path: Path)
     assert options.graph_optimization_level == NAMES["stop-basic"]
 
 
-def test_what_cannot_be_opened_is_told(task: GraphTask, tmp_path: Path):
+def test_a_file_that_cannot_be_opened_is_named_with_the_reason(task: GraphTask, tmp_path: Path):
     [path] = task.export(task.initial(), tmp_path / "a.onnx")
     with pytest.raises(ProgramError, match="does not say under which session options"):
         irgym.onnx_session(noted(path, session=""))

@@ -113,7 +113,7 @@ def test_shapes_are_those_of_the_run(kind: str, tmp_path: Path):
     assert found.shape == (1, 2, 3, 2)
 
 
-def test_what_only_the_checker_refuses_is_read(tmp_path: Path):
+def test_a_model_that_only_the_checker_refuses_is_read(tmp_path: Path):
     body = "g (float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2>(x, s, b) }"  # noqa: E501
     path = written(text(body, '<ir_version: 8, opset_import: ["" : 18]> '), tmp_path)
     task = GRAPH.task(f"graph:{path}")
@@ -144,7 +144,7 @@ REFUSED: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("kind", REFUSED)
-def test_what_onnx_runtime_lacks_is_said(kind: str, tmp_path: Path):
+def test_an_operator_that_onnx_runtime_lacks_is_named(kind: str, tmp_path: Path):
     body, said = REFUSED[kind]
     head = '<ir_version: 8, opset_import: ["" : 18, "acme.ops" : 1]> g '
     with pytest.raises(ProgramError, match=said) as caught:

@@ -10,7 +10,7 @@ SCRIPT = Path(__file__).parents[3] / "fuzz" / "graph_fuzz.py"
 
 
 def run(*options: str, hashing: str = "0") -> str:
-    variables = {**os.environ, "PYTHONHASHSEED": hashing}
+    variables = {**os.environ, "PYTHONHASHSEED": hashing, "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(
         [sys.executable, SCRIPT, "--tiny", *options], capture_output=True, text=True, env=variables
     )

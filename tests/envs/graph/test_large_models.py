@@ -84,7 +84,7 @@ def test_a_large_model_is_rewritten_checked_and_read_again(tmp_path: Path, monke
     np.testing.assert_allclose(onnxruntime.InferenceSession(file).run(None, feeds)[0], wanted[0], 1e-4, 1e-3)
 
 
-def test_what_is_in_the_files_makes_the_program(tmp_path: Path):
+def test_other_weights_make_another_program(tmp_path: Path):
     path = written(tmp_path / "one")
     first = GRAPH.task(f"graph:{path}?batch=2")
     data = path.with_name("large.bin")
@@ -105,7 +105,7 @@ def test_weights_that_end_early_are_refused(tmp_path: Path):
         GRAPH.task(f"graph:{path}?batch=2")
 
 
-def test_what_must_be_inside_has_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_weights_that_must_be_inside_have_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     path = written(tmp_path)
     model = onnx.load(path, load_external_data=False)
     assert weights.files_of(model, path, inside=path.stat().st_size + 2400)  # u

@@ -55,7 +55,7 @@ def further(lines: list[str]) -> None:
     lines.insert(place_of(lines, " store "), "  %more = add i32 1, 2")
 
 
-def test_what_a_choice_shares_explains_all_that_differs(function: Analysed):
+def test_shared_candidates_explain_all_differences(function: Analysed):
     shared = range(len(function.candidates))
     replaced = dict(pair for candidate in function.candidates for pair in candidate.replaced)
     after = Function.read("@f", function.function.header, function.sharing.lines(shared))

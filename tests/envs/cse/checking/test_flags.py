@@ -91,7 +91,7 @@ def names(function: Analysed) -> list[str]:
         ),
     ],
 )
-def test_all_that_an_expression_is_made_of_is_weakened(first: str, second: str, kept: list[str]) -> None:
+def test_all_operands_of_a_shared_expression_are_weakened(first: str, second: str, kept: list[str]) -> None:
     lines = shared(branching(first, second), "v")
     assert {*kept} <= {*lines}
 
@@ -109,7 +109,7 @@ def test_the_leader_of_an_operand_is_weakened_by_all_that_it_serves() -> None:
 @pytest.mark.parametrize(
     "repeated", ["freeze i32 %a", "call i32 @pure(i32 %a)", "zext i1 %k{} to i32"], ids=str
 )
-def test_what_may_differ_is_equal_to_nothing(repeated: str) -> None:
+def test_an_expression_that_may_differ_equals_no_other(repeated: str) -> None:
     """Sharing only the dependent expression would give other users a different value."""
     guess = "  %k{0} = call i1 @llvm.is.constant.i32(i32 %a)\n" if "%k" in repeated else ""
     function = branching(

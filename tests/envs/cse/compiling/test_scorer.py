@@ -89,7 +89,7 @@ def test_functions_are_scored_however_they_are_linked(tmp_path: Path, head: str)
     assert score.instructions > 5 and score.cost > 1
 
 
-def test_what_is_no_ir_is_refused_with_llvms_words():
+def test_text_that_is_no_ir_is_refused_with_the_message_of_llvm():
     with pytest.raises(ProgramError, match=r"cannot read code.ll \(.*\): make it with a clang"):
         llvm.read("define nonsense", "code.ll")
     with pytest.raises(ProgramError, match=r"cannot read code.bc"):

@@ -82,7 +82,7 @@ def test_a_frame_is_set_up_behind_an_early_exit(tmp_path: Path, bench: Bench):
     assert after > before
 
 
-def test_what_does_not_fit_into_lasting_registers_is_on_the_stack(tmp_path: Path):
+def test_values_that_do_not_fit_into_lasting_registers_are_on_the_stack(tmp_path: Path):
     task = task_of(tmp_path, CROWD)
     assert estimator(task, Machine(lasting=16, integers=32, folds=True)).estimate(()).stack == 0
     crowded = estimator(task).estimate(())
@@ -126,7 +126,7 @@ def test_no_change_of_one_candidate_betters_what_is_settled():
         )
 
 
-def test_what_estimates_prefer_is_better_than_to_share_all(bench: Bench):
+def test_choices_by_estimates_are_better_than_sharing_all(bench: Bench):
     tasks = [CSE.task(uri, target="x86-64") for uri in CSE.dataset("kernels").train]
     jobs = [task.job(replay(task, task.pipeline(name))) for task in tasks for name in ("estimated", "all")]
     costs = np.array([measurement.cost for measurement in bench.evaluator.evaluate(jobs)]).reshape(-1, 2)

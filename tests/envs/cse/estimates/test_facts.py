@@ -68,7 +68,7 @@ def test_types_of_results(text: str, kind: str, register: str):
     assert register_of(kind) == register
 
 
-def test_what_is_live():
+def test_live_values_on_entering_and_leaving_blocks():
     around = Surroundings(function())
     names = {block.name: number for number, block in enumerate(function().function.blocks)}
     live = around.liveness
@@ -79,7 +79,7 @@ def test_what_is_live():
     assert around.pressure == {"integer": 3, "float": 1, "vector": 0}
 
 
-def test_what_sharing_saves_and_keeps():
+def test_costs_and_savings_of_sharing():
     analysis = function()
     around = Surroundings(analysis)
     facts = dict(zip([candidate.name for candidate in analysis.candidates], around.facts, strict=True))

@@ -119,7 +119,7 @@ def test_a_write_on_the_way_round_a_loop_counts() -> None:
     assert not function_of(body.format("  store i32 %a, ptr %p, align 4\n")).candidates
 
 
-def test_what_is_made_of_equal_values_is_equal() -> None:
+def test_expressions_of_equal_values_are_equal() -> None:
     found = branching(
         "%x = load i32, ptr %p, align 4\n  %m = mul i32 %x, %a",
         "%y = load i32, ptr %p, align 4\n  %n = mul i32 %y, %a",
@@ -144,7 +144,7 @@ def test_within_a_block_there_is_nothing_to_choose() -> None:
     ).candidates
 
 
-def test_what_stays_promises_no_more_than_what_goes() -> None:
+def test_the_kept_expression_promises_no_more_than_the_dropped_ones() -> None:
     found = branching("%x = add nuw nsw i32 %a, %b, !range !5, !note !7", "%y = add nsw i32 %a, %b, !note !7")
     lines = found.sharing.lines([0])
     assert "  %x = add nsw i32 %a, %b, !note !7" in lines
@@ -152,7 +152,7 @@ def test_what_stays_promises_no_more_than_what_goes() -> None:
     assert "  %x = add nuw nsw i32 %a, %b, !range !5, !note !7" in found.sharing.lines([])
 
 
-def test_what_used_the_dropped_uses_the_kept() -> None:
+def test_users_of_a_dropped_expression_use_the_kept_one() -> None:
     found = branching("%x = add i32 %a, %b", "%y = add i32 %b, %a\n  store i32 %y, ptr %p, align 4")
     assert "  store i32 %x, ptr %p, align 4" in found.sharing.lines([0])
     assert "  store i32 %y, ptr %p, align 4" in found.sharing.lines([])

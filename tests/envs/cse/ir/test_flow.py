@@ -42,7 +42,7 @@ def test_a_block_dominates_what_cannot_be_reached_without_it(edges: list[list[in
 
 
 @given(GRAPHS)
-def test_between_two_blocks_lies_what_ways_lead_through(edges: list[list[int]]) -> None:
+def test_the_blocks_between_two_blocks_are_those_on_paths(edges: list[list[int]]) -> None:
     flow = Flow(edges)
     for first in flow.order:
         after = beyond(edges, first, first)
@@ -57,7 +57,7 @@ def test_between_two_blocks_lies_what_ways_lead_through(edges: list[list[int]]) 
 
 
 @given(GRAPHS)
-def test_what_flows_into_a_block_flows_out_of_it(edges: list[list[int]]) -> None:
+def test_flow_into_a_block_equals_flow_out_of_it(edges: list[list[int]]) -> None:
     flow = Flow(edges)
     cold = [not following for following in edges]
     often = frequencies(flow, cold)

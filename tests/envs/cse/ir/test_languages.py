@@ -48,7 +48,7 @@ def test_the_module_is_written_with_all_that_was_in_it(tmp_path: Path):
         assert not CSE.task(f"cse:{file}#{task.analysed.function.name[1:]}", target="x86-64").names
 
 
-def test_what_debuggers_are_told_follows_the_result_that_stays(tmp_path: Path):
+def test_debug_records_follow_the_result_that_stays(tmp_path: Path):
     task = task_of("debugged")
     [file] = task.export(replay(task, task.pipeline("all")), tmp_path / "out.ll")
     body = file.read_text().partition("@debugged")[2].partition("\n}")[0]
@@ -123,7 +123,7 @@ def test_symbols_lose_what_ties_them_to_others(line: str, wanted: str):
     assert unlinked(line, "@a", whole=False) == wanted
 
 
-def test_what_clang_makes_of_cpp_with_debug_information(tmp_path: Path):
+def test_cpp_with_debug_information_from_clang(tmp_path: Path):
     source, words = cse_compilers.COMMANDS["shapes.cpp -O1 -g -Xclang -disable-llvm-passes"]
     totals, problems = cse_compilers.tried(cse_compilers.written(source, words, tmp_path), count=3)
     assert not problems and totals["functions"] == 3 and totals["proved"] == totals["pairs"] > 0

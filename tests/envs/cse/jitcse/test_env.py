@@ -73,7 +73,7 @@ def test_an_episode(env: JitCseEnv):
     assert info["total_reward"] == pytest.approx(1 - 25 / 80)
 
 
-def test_what_does_not_apply_costs_and_ends_the_episode_at_last(env: JitCseEnv):
+def test_actions_that_do_not_apply_cost_and_finally_end_the_episode(env: JitCseEnv):
     seen, _ = env.reset()
     for number in range(1, INVALID_ACTION_LIMIT + 1):
         after, reward, terminated, truncated, info = env.step(16 if number % 2 else 9)
@@ -86,7 +86,7 @@ def test_what_does_not_apply_costs_and_ends_the_episode_at_last(env: JitCseEnv):
     assert not env.step(0)[4]["action_is_valid"], "it is shared already"
 
 
-def test_to_stop_at_once_may_be_allowed():
+def test_stopping_at_once_may_be_allowed():
     env = JitCseEnv(["some"], Table, stop_at_once=True)
     env.reset()
     assert env.action_masks()[16] and env.step(16)[2]
@@ -152,7 +152,7 @@ def test_the_best_choice_has_a_bonus(env: JitCseEnv):
     assert wrapped.step(16)[1] == pytest.approx(-0.05), "nothing is shared yet"
 
 
-def test_observations_of_one_scale(env: JitCseEnv):
+def test_normalised_observations(env: JitCseEnv):
     wrapped = RemoveFeaturesWrapper(NormalizeFeaturesWrapper(env))
     seen, _ = wrapped.reset()
     assert wrapped.observation_space.shape == seen.shape == (16, 20) and wrapped.observation_space.contains(

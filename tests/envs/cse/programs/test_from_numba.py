@@ -19,10 +19,10 @@ def clipped(values, low):
 def test_a_function_is_tuned():
     uri = from_numba(clipped, "float64(float64[:], float64)")
     assert uri.startswith("cse:/") and len(CSE.task(uri).names) > 1
-    result = irgym.tune(uri)
+    result = irgym.tune(uri, searching=irgym.Searching(evaluations=8))
     assert result.cost <= result.cost_as_written
 
 
-def test_what_numba_refuses_is_told():
+def test_a_function_that_numba_does_not_compile_is_refused():
     with pytest.raises(ProgramError, match="numba does not compile clipped"):
         from_numba(clipped, "float64(int64)")

@@ -74,7 +74,9 @@ def test_ir_as_text_and_as_bitcode(tmp_path: Path):
         ("a.txt", b"", "#f", r"cse reads no such file; name it one of \*\.c, \*\.ll, \*\.bc"),
     ],
 )
-def test_what_is_no_program(tmp_path: Path, name: str, content: bytes, uri: str, said: str):
+def test_files_that_are_no_programs_are_refused(
+    tmp_path: Path, name: str, content: bytes, uri: str, said: str
+):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(ProgramError, match=said):
         CSE.task(f"cse:{tmp_path / name}{uri}")
@@ -90,7 +92,7 @@ def test_what_is_no_program(tmp_path: Path, name: str, content: bytes, uri: str,
         ("cse:missing.c#", "names no part of the file"),
     ],
 )
-def test_uris_of_nothing(uri: str, said: str):
+def test_uris_that_name_nothing_are_refused(uri: str, said: str):
     with pytest.raises(ProgramError, match=said):
         CSE.task(uri)
 

@@ -26,7 +26,7 @@ def test_a_line_with_names_is_read_by_them():
 
 
 @pytest.mark.parametrize("names", [FEATURES, FEATURES_2024])
-def test_without_names_the_number_of_features_tells_the_form(names: tuple[str, ...]):
+def test_without_names_the_number_of_features_decides_the_form(names: tuple[str, ...]):
     method = read(f"{BEGIN}, num cse 0 num cand 1 features #0,{row(len(names))}{END}")
     assert dict(method.candidates[0]) == {name: place for place, name in enumerate(names)}
 
@@ -55,7 +55,7 @@ def test_other_lines_are_refused(line: str, said: str):
         read(line)
 
 
-def test_an_answer_tells_of_one_method():
+def test_an_answer_is_about_a_single_method():
     line = f"{BEGIN}, num cse 0 num cand 0{END}"
     assert method_of(["something else"]) is None
     assert method_of(["something else", line]) == read(line)

@@ -50,7 +50,7 @@ def test_a_method_is_tuned(collection: Collection, tmp_path: Path):
     assert "JitReplayCSE=2,3,4,5,6" in written.read_text()
 
 
-def test_what_the_jit_does_by_itself(collection: Collection):
+def test_the_pipeline_is_the_choice_of_the_jit(collection: Collection):
     environment = SuperPmiEnvironment()
     task = environment.task("superpmi:6")
     heuristic = replay(task, task.pipeline("cost-test"))
@@ -60,7 +60,7 @@ def test_what_the_jit_does_by_itself(collection: Collection):
     assert measured.cost == 88
 
 
-def test_what_policies_see(collection: Collection):
+def test_observations_have_a_row_for_each_candidate(collection: Collection):
     task = SuperPmiEnvironment().task("superpmi:6")
     seen = task.observe(task.initial())
     assert seen.candidates.shape == (len(task.names), 24) and np.isfinite(seen.candidates).all()

@@ -68,14 +68,14 @@ def test_faults_never_give_another_answer(opened: Open):
     assert wrong < 30
 
 
-def test_what_the_jit_chooses_by_itself_is_told(opened: Open):
+def test_the_choice_of_the_jits_heuristic(opened: Open):
     assert opened().heuristic_choice(6) == (0, 1, 2, 3, 4, 5)
     assert opened("--from", "1").heuristic_choice(6) == (0, 1, 2, 3, 4, 5)
     assert opened("--from", "7").heuristic_choice(6) is None
 
 
 @pytest.mark.parametrize("fault", ["die", "abort", "half", "garbage", "silence"])
-def test_a_jit_that_never_works_is_told(opened: Open, fault: str):
+def test_a_jit_that_never_works_is_refused(opened: Open, fault: str):
     session = opened("--faults", "1", "--only", fault, timeout_s=0.2, failures=2)
     for index in (1, 2):
         with pytest.raises(ProgramError, match=f"did not compile method {index}"):
@@ -84,7 +84,7 @@ def test_a_jit_that_never_works_is_told(opened: Open, fault: str):
         session.compile(3, None)
 
 
-def test_what_is_missing_is_named(tmp_path: Path):
+def test_a_missing_superpmi_is_named(tmp_path: Path):
     with pytest.raises(ProgramError, match=r"superpmi is not at .*superpmi: name CORE_ROOT and an MCH"):
         SuperPmi(Collection(tmp_path, tmp_path / "some.mch"))
 

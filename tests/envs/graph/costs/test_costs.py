@@ -180,7 +180,7 @@ def test_calibrated_costs():
     assert class_of("mine.Operator") == "other" and "other" in CLASSES
 
 
-def test_where_weights_are_found():
+def test_weights_are_in_the_cache_that_holds_them():
     target = host_target()
     *_, near, last = [cache.size for cache in target.caches]
     graph = branches()

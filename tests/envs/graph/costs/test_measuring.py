@@ -84,7 +84,7 @@ def _named(attribute: AttributeProto, name: str) -> bytes:
     return copied.SerializeToString()
 
 
-def test_what_is_filled_in():
+def test_operands_without_content_are_filled_in():
     def operand(dtype: str, content: bytes | None = None) -> Operand:
         return Operand(TensorType(dtype, (50, 2)), "value", content, 0)
 
@@ -97,7 +97,7 @@ def test_what_is_filled_in():
     np.testing.assert_array_equal(filled(operand("int32", given.tobytes()), None), given.reshape(50, 2))
 
 
-def test_what_is_evicted():
+def test_eviction_reads_more_than_the_cache_holds():
     target = host_target()
     *_, near, last = [cache.size for cache in target.caches]
     sizes = [evicting(where, target).__self__.base.nbytes for where in ("cache", "memory")]  # pyright: ignore
@@ -105,7 +105,7 @@ def test_what_is_evicted():
     assert evicting("near", target)() is None
 
 
-def test_what_onnx_runtime_refuses_is_told():
+def test_an_operator_that_onnx_runtime_refuses_is_a_compile_error():
     graph = small_graphs.graph_of([node("Mul", ["x", "x"], ["y"])], {"x": (20, 40)}, {}, ["y"])
     wrong = signature_of(graph, node("Nothing", ["x", "x"], ["y"]), Residences("cache", "near"))
     assert wrong is not None

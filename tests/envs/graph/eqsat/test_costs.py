@@ -62,7 +62,7 @@ class Clock:
 
 
 @pytest.mark.parametrize(("wide", "merged"), [(1.5, True), (150.0, False)])
-def test_what_is_measured_decides(monkeypatch: pytest.MonkeyPatch, wide: float, merged: bool):
+def test_measured_costs_decide(monkeypatch: pytest.MonkeyPatch, wide: float, merged: bool):
     clock = Clock(monkeypatch, lambda signature: wide if is_wide(signature) else 1.0)
     prices = Measured(products(), 1)
     found = optimised(products(), TASO, prices, BLOCK, LIMITS)
@@ -73,7 +73,7 @@ def test_what_is_measured_decides(monkeypatch: pytest.MonkeyPatch, wide: float, 
     assert prices.words == f"{len(clock.asked)} distinct operators measured in {len(clock.asked)} s"
 
 
-def test_what_is_not_measured_in_time_is_left_out(monkeypatch: pytest.MonkeyPatch):
+def test_operators_that_are_not_measured_in_time_are_left_out(monkeypatch: pytest.MonkeyPatch):
     clock = Clock(monkeypatch, lambda _: 1.0)
     prices = Measured(products(), 1, seconds=0.0)
     found = optimised(products(), TASO, prices, BLOCK, LIMITS)
@@ -93,7 +93,7 @@ def test_the_most_frequent_are_measured_first(monkeypatch: pytest.MonkeyPatch):
     assert [signature.operator for signature in clock.asked] == ["Relu"]
 
 
-def test_what_does_not_run_by_itself_is_left_out_unless_it_is_needed(monkeypatch: pytest.MonkeyPatch):
+def test_operators_that_do_not_run_alone_are_left_out_unless_needed(monkeypatch: pytest.MonkeyPatch):
     Clock(monkeypatch, lambda signature: None if is_wide(signature) or signature.operator == "Relu" else 1.0)
     prices = Measured(products(), 1)
     found = optimised(products(), TASO, prices, BLOCK, LIMITS)

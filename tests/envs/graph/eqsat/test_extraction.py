@@ -9,7 +9,7 @@ def way(cost: float, needs: str = "") -> Choice:
     return Choice(cost, frozenset(needs), None)
 
 
-def test_what_several_need_costs_once():
+def test_a_value_that_several_operators_need_costs_once():
     choices = {"r": [way(0, "pq")], "p": [way(3), way(1, "s")], "q": [way(3), way(1, "s")], "s": [way(3)]}
     found = extract(choices, ["r"], 10)
     assert found.optimal and found.cost == 5, "by trees, p and q alone would cost less"
@@ -31,7 +31,7 @@ def test_values_that_only_circles_make_are_not_chosen():
         extract(choices, ["a"], 10)
 
 
-def test_without_time_the_result_is_said_not_to_be_the_cheapest():
+def test_without_time_the_result_is_not_called_the_cheapest():
     choices = {"r": [way(0, "pq")], "p": [way(3), way(1, "s")], "q": [way(3), way(1, "s")], "s": [way(3)]}
     found = extract(choices, ["r"], 0.0)
     assert not found.optimal and found.cost == 6 and "found nothing in 0 s" in found.how

@@ -82,7 +82,7 @@ def assert_equal(before: Graph, after: Graph) -> None:
     [(two_products(), ["MatMul", "Mul", "Relu", "Split"]), (transposed(), ["Relu", "Sigmoid"])],
     ids=["products", "transposes"],
 )
-def test_what_no_single_rewrite_gains_is_found(graph: Graph, best: list[str]):
+def test_gains_that_no_single_rewrite_has_are_found(graph: Graph, best: list[str]):
     finder = Finder(RULES, BLOCK)
     for sites in finder.all(graph).values():
         for place, site in sites:
@@ -109,7 +109,7 @@ def test_a_second_iteration_of_multi_pattern_rules_meets_the_limit():
     assert twice.stopped == f"stopped at the limit of {limit:,} operators in iteration 2"
 
 
-def test_other_limits_are_told():
+def test_other_limits_are_stated():
     graph = many_products(4)
     assert saturate(graph, TASO, BLOCK, Limits(seconds=0.0)).stopped == (
         "stopped at the limit of 0 s in iteration 1"

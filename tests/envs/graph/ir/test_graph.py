@@ -26,7 +26,7 @@ CHAIN = graph_of(
 )
 
 
-def test_what_no_output_needs_is_left_out():
+def test_nodes_that_no_output_needs_are_left_out():
     assert list(CHAIN.nodes) == ["a", "b", "y"]
     assert CHAIN.users["b"] == ("y",) and CHAIN.producer("unused") is None
 
@@ -37,12 +37,12 @@ def test_a_rewrite_takes_what_nothing_needs_then_with_it():
     assert list(CHAIN.nodes) == ["a", "b", "y"], "the original is as it was"
 
 
-def test_what_is_left_alone_is_shared():
+def test_untouched_nodes_are_shared():
     after = CHAIN.rewritten(Rewrite(("y",), (node("Mul", ["a", "b"], ["y"]),)))
     assert all(after.nodes[name] is CHAIN.nodes[name] for name in ("a", "b"))
 
 
-def test_one_value_stands_for_another():
+def test_a_value_replaces_another():
     after = CHAIN.rewritten(Rewrite(("b",), replaced={"b": "a"}))
     assert after.nodes["y"].inputs == ("a", "a") and after.users["a"] == ("y",)
 
@@ -114,7 +114,7 @@ def program_of(graph: Graph) -> tuple[object, ...]:
     )
 
 
-def test_what_is_computed_twice_changes_the_digest():
+def test_a_repeated_computation_changes_the_digest():
     first, second = node("Relu", ["x"], ["a"]), node("Relu", ["x"], ["b"])
     once = graph_of(first, node("Add", ["a", "a"], ["y"]), outputs=("y",))
     twice = graph_of(first, second, node("Add", ["a", "b"], ["y"]), outputs=("y",))

@@ -121,7 +121,7 @@ def test_zero_dimensional_weights_keep_their_shape(tmp_path: Path):
     np.testing.assert_array_equal(run(model, {"x": X})[0], run(path.read_bytes(), {"x": X})[0])
 
 
-def test_what_cannot_be_read(tmp_path: Path):
+def test_models_that_cannot_be_read_are_refused(tmp_path: Path):
     noise = [
         helper.make_node("RandomNormalLike", ["x"], ["r"]),
         helper.make_node("MatMul", ["r", "w"], ["y"]),
@@ -130,7 +130,7 @@ def test_what_cannot_be_read(tmp_path: Path):
         read(written(tmp_path / "r.onnx", noise, {"w": W}))
 
 
-def test_what_is_known_of_a_large_weight_is_known_after_reading(tmp_path: Path):
+def test_facts_about_large_weights_are_found_on_reading(tmp_path: Path):
     mask = np.where(np.tri(16, dtype=bool), 0, -3.4e38).astype(np.float32)
     nodes = [helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "m"], ["y"])]
     io = {"inputs": [value("x", 16, 8)], "outputs": [value("y", 16, 16)]}
@@ -160,7 +160,7 @@ def test_rows_that_repeat_are_known_for_the_row_alone(tmp_path: Path):
     np.testing.assert_array_equal(Weights(found).array(row), W[0])
 
 
-def test_constants_that_repeat_one_number_are_computed(tmp_path: Path):
+def test_constants_that_repeat_a_number_are_computed(tmp_path: Path):
     nodes = [
         helper.make_node(
             "ConstantOfShape", ["s"], ["c"], value=numpy_helper.from_array(np.ones(1, np.float32))

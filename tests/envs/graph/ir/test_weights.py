@@ -37,7 +37,7 @@ def test_joining_and_cutting_in_turn_stays_short(seed: int):
         np.testing.assert_array_equal(weights.array(made[0]), made[1])
 
 
-def test_what_was_cut_and_joined_again_is_itself():
+def test_parts_joined_again_are_the_whole():
     whole, other = stored("a"), stored("bb")
     pair = computed("concat", 0, whole, other)
     assert computed("part", pair, 0, 0, 4) is whole and computed("part", pair, 0, 4, 8) is other

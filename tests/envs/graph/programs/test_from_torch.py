@@ -17,6 +17,8 @@ from irgym.envs.graph.programs.sources import STORE, Sources
 from irgym.envs.graph.programs.standing import in_place_of
 from irgym.envs.graph.programs.uris import parse_program
 
+pytestmark = pytest.mark.usefixtures("quick_exports")
+
 
 class Function(nn.Module):
     """A module of a function."""
@@ -49,7 +51,7 @@ def test_a_module_computes_the_same_as_a_program(tmp_path: Path):
         sources.close()
 
 
-def test_without_a_path_it_is_kept_in_the_cache_folder():
+def test_without_a_path_the_model_is_stored_in_the_cache_folder():
     module = _module()
     uri = from_torch(module, torch.zeros(3, 8))
     assert parse_program(uri).path is not None and uri == from_torch(module, torch.ones(3, 8))
@@ -86,37 +88,40 @@ def _grows(x: Tensor) -> Tensor:
     ],
     ids=["function", "list", "shape", "nothing", "control", "dropout", "norm", "place"],
 )
-def test_what_cannot_be_exported_is_one_sentence(module: Any, inputs: tuple[Any, ...], words: str):
+def test_an_unexportable_module_is_refused_in_one_sentence(module: Any, inputs: tuple[Any, ...], words: str):
     with pytest.raises(ProgramError, match=words) as caught:
         from_torch(module, *inputs)
     assert "\n" not in str(caught.value) and len(str(caught.value)) < 400
 
 
-def test_where_it_is_written_must_be_right(tmp_path: Path):
+def test_an_unusable_path_is_refused(tmp_path: Path):
     with pytest.raises(ProgramError, match=r"name such a file \*\.onnx"):
         from_torch(_module(), torch.zeros(3, 8), path=tmp_path / "mlp.pb")
     with pytest.raises(StorageError):
         from_torch(_module(), torch.zeros(3, 8), path="/proc/mlp.onnx")
 
 
-def test_without_onnxscript_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
+def test_without_onnxscript_the_message_names_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "onnxscript", None)
     with pytest.raises(BackendError, match=r"needs onnxscript, .* run pip install 'irgym\[graph,"):
         from_torch(_module(), torch.zeros(3, 8))
 
 
-@pytest.mark.parametrize("seed", range(8))
-def test_a_module_of_complex_results_is_called_in_its_place(seed: int):
-    torch.manual_seed(seed)
+def test_a_model_of_complex_results_is_called_in_place_of_its_module():
     module, x = Function(lambda x: torch.fft.rfft(x)).eval(), torch.randn(3, 5)
-    uri = from_torch(module, x)
-    session = onnxruntime.InferenceSession(parse_program(uri).path, providers=["CPUExecutionProvider"])
-    found = in_place_of(module, (x,), session)(x)
-    assert found.dtype == torch.complex64 and found.shape == (3, 3)
-    torch.testing.assert_close(found, torch.fft.rfft(x))
+    path = parse_program(from_torch(module, x)).path
+    function = in_place_of(
+        module, (x,), onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    )
+    for seed in range(8):
+        torch.manual_seed(seed)
+        other = torch.randn(3, 5)
+        found = function(other)
+        assert found.dtype == torch.complex64 and found.shape == (3, 3)
+        torch.testing.assert_close(found, torch.fft.rfft(other))
 
 
-def test_a_model_that_is_not_what_the_module_computes_is_refused(monkeypatch: pytest.MonkeyPatch):
+def test_a_model_that_computes_something_else_than_its_module_is_refused(monkeypatch: pytest.MonkeyPatch):
     module, x = nn.GELU().eval(), torch.randn(3, 8)
     monkeypatch.setattr(
         exporting, "to_onnx", lambda module, inputs, name: to_onnx(nn.GELU("tanh").eval(), inputs, name)
@@ -125,7 +130,7 @@ def test_a_model_that_is_not_what_the_module_computes_is_refused(monkeypatch: py
         from_torch(module, x)
 
 
-def test_an_input_that_is_given_twice_stays_two_inputs():
+def test_a_tensor_given_twice_makes_two_inputs():
     module, x = Function(lambda x, y: x - 2 * y).eval(), torch.randn(3)
     path = parse_program(from_torch(module, x, x)).path
     assert path is not None and len(onnx.load_model(path).graph.input) == 2

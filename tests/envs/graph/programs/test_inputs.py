@@ -63,7 +63,7 @@ def test_ranges_follow_from_the_graph(body: str, wanted: int | None):
     ("inputs", "wanted"), [("int64[2, 3] i", (-8, 8)), ("uint16[2] i", (0, 8)), ("int8[2] i", (-128, 128))]
 )
 @pytest.mark.parametrize("body", ["y = Identity(x)", "y = Identity(i)", "a = ArgMax(i) y = Identity(i)"])
-def test_what_is_only_passed_on_may_hold_any_number(body: str, inputs: str, wanted: tuple[int, int]):
+def test_an_input_that_is_only_passed_on_may_hold_any_number(body: str, inputs: str, wanted: tuple[int, int]):
     assert ranges_of(model(body, f"{inputs}, float[2] x")) == {"i": wanted}
 
 

@@ -1,6 +1,9 @@
-"""Every family is exported at its smallest size, and agrees with torch in ONNX Runtime."""
+"""Every family is exported at its smallest size, without repeated blocks, and agrees with torch."""
 
 from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import onnx
@@ -16,7 +19,11 @@ from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.programs.metadata import read_ranges
 from irgym.envs.graph.programs.models.catalogue import BUILDERS
 from irgym.envs.graph.programs.models.emformer import _visible
+from irgym.envs.graph.programs.models.images import _NAMES, _models
+from irgym.envs.graph.programs.models.model import Model, enliven
 from irgym.envs.graph.programs.ranges import derived_range
+
+pytestmark = pytest.mark.usefixtures("quick_exports")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -36,14 +43,55 @@ def run(content: bytes, feeds: dict[str, np.ndarray]) -> np.ndarray:
     return result
 
 
+def shallow(model: Model) -> Model:
+    """Return a model without the blocks of torchvision's networks that repeat earlier ones.
+
+    A block repeats another if it has the same parts and its result has the shape of its operand.
+    """
+    if hasattr(module := model.module, "features") and hasattr(module.features, "denseblock1"):
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(0)
+            short = replace(model, module=_models().DenseNet(block_config=(2, 2, 2, 2)).eval())
+            enliven(short)
+        return short
+    seen: set[object] = set()
+    repeated: list[tuple[nn.Module, str]] = []
+
+    def note(parent: nn.Module, name: str, part: nn.Module, given: tuple[Any, ...], result: Any) -> None:
+        kind = type(part), *((type(inner), getattr(inner, "kernel_size", 0)) for inner in part.modules())
+        if kind in seen and given[0].shape == result.shape:
+            repeated.append((parent, name))
+        seen.add(kind)
+
+    hooks = [
+        part.register_forward_hook(partial(note, parent, name))
+        for parent in module.modules()
+        for name, part in parent.named_children()
+        if type(part).__module__.startswith("torchvision.models.") and list(part.children())
+    ]
+    with torch.no_grad():
+        module(*model.inputs.values())
+    for hook in hooks:
+        hook.remove()
+    for parent, name in repeated:
+        setattr(parent, name, nn.Identity())
+    return model
+
+
 def test_every_family_has_a_builder():
     assert set(BUILDERS) == set(FAMILIES)
+
+
+@pytest.mark.parametrize("name", _NAMES)
+def test_networks_of_torchvision_are_whole(name: str):
+    published = _models().get_model_weights(_NAMES[name]).DEFAULT.meta["num_params"]
+    assert sum(value.numel() for value in build(small(name)).module.parameters()) == published
 
 
 @pytest.mark.parametrize("name", FAMILIES)
 def test_a_family_computes_what_torch_computes(name: str):
     uri = small(name)
-    model = build(uri)
+    model = shallow(build(uri))
     content = exported(model, uri)
     written = onnx.load_model_from_string(content)
     onnx.checker.check_model(written)

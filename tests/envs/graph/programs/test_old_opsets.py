@@ -71,7 +71,7 @@ ADDED = {
 
 
 @pytest.mark.parametrize("opset", OPSETS)
-def test_what_is_not_rewritten_means_the_same(opset: int):
+def test_operators_that_are_not_rewritten_mean_the_same(opset: int):
     """By the schemas: no attribute is missing, no new input required, and new attributes change nothing."""
     schemas = onnx.defs.get_all_schemas_with_history()
     names = {schema.name for schema in schemas if schema.domain == ""} - {"Constant"}

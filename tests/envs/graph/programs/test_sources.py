@@ -66,7 +66,7 @@ def test_models_are_exported_once(sources: Sources, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("missing", ["onnxscript", "transformers", "onnx"])
-def test_what_is_missing_is_named_with_the_command(
+def test_a_missing_package_is_named_with_the_command_that_installs_it(
     sources: Sources, monkeypatch: pytest.MonkeyPatch, missing: str, tmp_path: Path
 ):
     installed = sources_module.version
@@ -178,7 +178,7 @@ def test_too_many_weights_are_refused(sources: Sources, tmp_path: Path):
         (b"\x08\x0a", "holds no operations"),
     ],
 )
-def test_what_is_no_model_is_refused(sources: Sources, tmp_path: Path, content: bytes, words: str):
+def test_files_that_are_no_models_are_refused(sources: Sources, tmp_path: Path, content: bytes, words: str):
     path = tmp_path / "m.onnx"
     path.write_bytes(content)
     assert words in refused(sources, f"graph:{path}")

@@ -18,7 +18,7 @@ from irgym.envs.graph.programs.uris import parse_program
         ("graph://emformer?right=0&left=0", "graph://emformer?left=0&right=0"),
     ],
 )
-def test_every_program_has_one_text(uri: str, canonical: str):
+def test_equal_programs_have_the_same_text(uri: str, canonical: str):
     program = parse_program(uri)
     assert program.uri == canonical and parse_program(canonical) == program
     assert program.path is None and program.bindings == ()
@@ -39,7 +39,7 @@ def test_every_program_has_one_text(uri: str, canonical: str):
         ("graph:missing.onnx?batch=1", "there is no such file"),
     ],
 )
-def test_mistakes_are_one_sentence(uri: str, words: str):
+def test_a_wrong_uri_is_refused_in_one_sentence(uri: str, words: str):
     with pytest.raises(ProgramError) as caught:
         parse_program(uri)
     assert words in str(caught.value) and "\n" not in str(caught.value)

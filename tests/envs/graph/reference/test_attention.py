@@ -105,7 +105,7 @@ def test_places_that_see_nothing_are_zero(oracle, rng):
         assert not evaluate("Attention", [q, k, v, seen], {})[0][:, :, 1].any()
 
 
-def test_what_is_not_known_is_refused():
+def test_unsupported_operands_and_attributes_are_refused():
     x = np.zeros((1, 2, 4))
     with pytest.raises(OperatorError, match="a past state"):
         past = np.zeros((2, 1, 2, 3, 2))

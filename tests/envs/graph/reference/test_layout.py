@@ -125,7 +125,7 @@ def test_upsampling(oracle, rng):
         oracle.agrees(f"{NCHWC}Upsample", [image(rng, oracle.block)], {"scales": scales, "mode": "nearest"})
 
 
-def test_what_does_not_fit_is_refused():
+def test_channels_that_do_not_fit_into_blocks_are_refused():
     x, weights = np.zeros((1, 16, 3, 3)), np.zeros((16, 16, 1, 1))
     for array, other in ((x[:, :12], weights[:, :12]), (x, weights[:4])):
         with pytest.raises(OperatorError, match="whole blocks of 8"):

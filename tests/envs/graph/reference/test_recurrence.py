@@ -62,7 +62,7 @@ def test_default_attributes(oracle, rng):
         ({"direction": "sideways"}, "direction sideways"),
     ],
 )
-def test_what_is_not_known_is_refused(rng, attributes, what):
+def test_unsupported_attributes_are_refused(rng, attributes, what):
     given, own = operands(rng, "LSTM", 7)
     with pytest.raises(OperatorError, match=what):
         evaluate("LSTM", given, {**own, **attributes})

@@ -41,6 +41,6 @@ def test_sizes_of_some_axes(oracle, rng):
 
 
 @pytest.mark.parametrize("given", [{"mode": "cubic"}, {"antialias": 1}])
-def test_what_is_not_known_is_refused(given):
+def test_unsupported_attributes_are_refused(given):
     with pytest.raises(OperatorError, match="Resize is not known here"):
         evaluate("Resize", [np.zeros((1, 1, 2, 2)), None, np.array([1, 1, 2, 2])], given)

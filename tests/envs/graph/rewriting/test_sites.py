@@ -35,7 +35,7 @@ def normalised_then_masked() -> Graph:
     return graph_of(nodes, {"x": (3, 4)}, {**weights, "axes": np.array([-1]), "zero": np.array(0.0)}, ["y"])
 
 
-def test_sites_far_from_a_rewrite_that_tells_more_of_its_values_are_found():
+def test_a_rewrite_that_reveals_more_about_values_adds_sites_far_away():
     places = {rule.name: place for place, rule in enumerate(RULES)}
     finder, graph = Finder(RULES, BLOCK), normalised_then_masked()
     sites = finder.all(graph)

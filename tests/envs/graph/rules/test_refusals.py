@@ -242,7 +242,7 @@ def test_a_rule_does_not_apply(rule, graph):
     )
 
 
-def test_what_is_computed_twice_is_shared_and_what_differs_is_not():
+def test_equal_computations_are_shared_and_different_ones_are_not():
     nodes = [
         node("Softmax", ["x"], ["a"], axis=0),
         node("Softmax", ["x"], ["b"], axis=0),

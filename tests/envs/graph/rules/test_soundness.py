@@ -22,12 +22,12 @@ def named(rule: Rule) -> str:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
-def test_a_rule_keeps_results(rule: Rule):
+def test_a_rule_keeps_results_in_numpy(rule: Rule):
     verify_often(rule)
 
 
 @pytest.mark.parametrize("rule", RULES, ids=named)
-def test_onnx_runtime_agrees(rule: Rule):
+def test_a_rule_keeps_results_in_onnx_runtime(rule: Rule):
     if rule.name in BLOCKED:
         check_blocked_in_ort(rule)
     else:

@@ -174,7 +174,7 @@ def gelu(half: float, root: float) -> bool:
     return applies("erf-gelu", nodes, dict.fromkeys("xdefky", (3, 4)), arrays)
 
 
-def test_gelu_is_told_by_its_constants():
+def test_gelu_is_recognised_by_its_constants():
     assert gelu(0.5, 2**0.5)
     assert not gelu(0.5, 1.4)
     assert not gelu(0.6, 2**0.5)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.filterwarnings(
 INSTANCES = 5
 """Number of odd instances of each rule."""
 
-SEQUENCES = 60
+SEQUENCES = 40
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,6 @@ from typing import Any
 
 import onnx
 import pytest
-from small_models import small
 
 from irgym.base.errors import BaselineError
 from irgym.core.baseline import Versus
@@ -15,7 +14,8 @@ from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running import peers
 from irgym.envs.graph.task import EQSAT
 
-LSTM = "graph://lstm?hidden=32&layers=1&sequence=3"
+TINY = GRAPH.dataset("tiny")
+GPT, LSTM = TINY.train[1], TINY.train[3]
 
 
 def compared(uri: str, name: str, rounds: int = 2) -> Versus:
@@ -37,13 +37,13 @@ def test_tools_get_the_best_level(name: str):
     assert versus.detail.endswith("1 thread")
 
 
-def test_onnx_runtimes_transformers_knows_some_models():
-    assert compared(small("gpt2"), "ort-transformers").detail.startswith("onnxruntime.transformers ")
+def test_the_optimiser_of_onnx_runtime_for_transformers_knows_some_models():
+    assert compared(GPT, "ort-transformers").detail.startswith("onnxruntime.transformers ")
     with pytest.raises(BaselineError, match="recognises nothing in"):
         compared(LSTM, "ort-transformers")
 
 
-@pytest.mark.parametrize("uri", [LSTM, "graph://nasrnn?cells=2&hidden=32"])
+@pytest.mark.parametrize("uri", [LSTM, TINY.test[3]])
 def test_torch_runs_what_came_from_torch(uri: str):
     assert compared(uri, "torch").detail.startswith("torch ")
 
@@ -73,7 +73,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
     monkeypatch.setattr(peers, "version", lambda package: "0")
 
 
-def test_a_tool_that_changes_results_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_tool_that_changes_results_is_refused(monkeypatch: pytest.MonkeyPatch):
     def wrong(model: onnx.ModelProto) -> onnx.ModelProto:
         node = next(node for node in model.graph.node if node.op_type == "Tanh")
         node.op_type = "Sigmoid"
@@ -84,7 +84,7 @@ def test_a_tool_that_changes_results_is_told(monkeypatch: pytest.MonkeyPatch):
         compared(LSTM, "onnxslim")
 
 
-def test_a_tool_that_fails_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_tool_that_fails_is_named_with_the_reason(monkeypatch: pytest.MonkeyPatch):
     def failing(model: onnx.ModelProto) -> onnx.ModelProto:
         raise RuntimeError("too slim")
 
@@ -100,7 +100,7 @@ def test_a_tool_that_fails_is_told(monkeypatch: pytest.MonkeyPatch):
         compared(LSTM, "onnxslim")
 
 
-def test_a_tool_that_is_missing_is_told(monkeypatch: pytest.MonkeyPatch):
+def test_a_missing_tool_is_named_with_the_command_that_installs_it(monkeypatch: pytest.MonkeyPatch):
     def missing(name: str) -> Any:
         raise ImportError(name=name)
 

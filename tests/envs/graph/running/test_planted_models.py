@@ -60,7 +60,7 @@ def test_a_fault_that_ordinary_inputs_do_not_show_is_found(name: str, child: Chi
 
 def test_planted_faults_are_found(child: Child, tmp_path: Path):
     missed: list[str] = []
-    for place, kind in enumerate(KINDS[::6]):
+    for place, kind in enumerate(kind for kind in KINDS[::8] if kind.name not in SUBTLE):
         folder = tmp_path / str(place)
         folder.mkdir()
         verdict = judge(kind, folder, child, (0, 1))
@@ -69,7 +69,7 @@ def test_planted_faults_are_found(child: Child, tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["LSTM whose cells are clipped", "Gelu by tanh", "causal mask one later"])
-def test_what_onnx_runtime_itself_makes_of_a_model_is_right(name: str, child: Child, tmp_path: Path):
+def test_models_that_onnx_runtime_optimised_are_accepted(name: str, child: Child, tmp_path: Path):
     right, _ = named(name).models()
     task = task_of(right, tmp_path / "right.onnx")
     [ending] = [kind for kind, level in ENDINGS.items() if level == "all"]
@@ -84,7 +84,7 @@ def checks_of(body: str, constants: dict[str, float], folder: Path):
     return checks.judge(Program(task.graph, model_at(task.path).weights, 1).run), checks
 
 
-def test_results_that_are_one_number_tell_nothing(tmp_path: Path):
+def test_a_check_is_blind_if_all_results_are_the_same_number(tmp_path: Path):
     found, _ = checks_of("s = Mul(x, big) y = Mul(s, big)", {"big": 1e38}, tmp_path)
     assert found.ok and not found.checked
     assert "one and the same number, or no finite one" in found.blind

@@ -24,16 +24,21 @@ PLAIN = (
 """Condition that a convolution has square windows and no strides or dilations, and can be blocked."""
 
 
-def _sample(rng: Rng, window: int) -> Sample:
-    """Return a sample with enough channels and filters for the condition."""
-    filters, channels = int(rng.integers(112, 120)), CHANNEL_MULTIPLE * int(rng.integers(28, 31))
+def _sample(rng: Rng, results: int, window: int) -> Sample:
+    """Return a sample that is just large enough for the condition."""
+    channels, least = (48, 10) if results == 2 else (72, 14)
+    filters, channels = int(rng.integers(144, 152)), channels + CHANNEL_MULTIPLE * int(rng.integers(4))
+    pads = integers(rng, 0, 3, 4) if rng.integers(4) else None
+    top, left, bottom, right = pads or (0, 0, 0, 0)
+    high, wide = (made + window - 1 for made in integers(rng, least, least + 4, 2))
     values = {
-        "x": rng.standard_normal((int(rng.integers(1, 3)), channels, *integers(rng, 24, 29, 2))),
+        "x": rng.standard_normal(
+            (int(rng.integers(1, 3)), channels, high - top - bottom, wide - left - right)
+        ),
         "w": rng.standard_normal((filters, channels, window, window)),
         "b": rng.standard_normal(filters) if rng.integers(2) else None,
     }
-    nodes = {"c": {"pads": integers(rng, 0, 3, 4)} if rng.integers(4) else {}}
-    return Sample(values, frozenset("wb"), nodes=nodes)
+    return Sample(values, frozenset("wb"), nodes={"c": {"pads": pads}} if pads else {})
 
 
 def _rule(results: int, windows: tuple[int, ...]) -> Rule:
@@ -45,7 +50,7 @@ def _rule(results: int, windows: tuple[int, ...]) -> Rule:
     """
 
     def sample(rng: Rng) -> Sample:
-        return _sample(rng, int(rng.choice(windows)))
+        return _sample(rng, results, int(rng.choice(windows)))
 
     return Rule(
         f"winograd-{results}",

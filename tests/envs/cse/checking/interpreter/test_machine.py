@@ -162,7 +162,7 @@ def test_calls_see_memory_and_write_it(wrong: str):
 
 @pytest.mark.parametrize("operation", ["fadd", "fsub", "fmul", "fdiv", "frem"])
 @pytest.mark.parametrize("kind", ["double", "float"])
-def test_arithmetic_makes_one_nan_of_all(operation: str, kind: str):
+def test_arithmetic_returns_the_same_nan_for_all(operation: str, kind: str):
     """Python's NaN has the sign of either operand, depending on how often the line has run."""
     whole, bits = ("i64", 64) if kind == "double" else ("i32", 32)
     text = f"""define {whole} @f({kind} %a, {kind} %b) {{

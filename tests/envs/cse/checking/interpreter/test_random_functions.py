@@ -3,7 +3,7 @@
 from cse_interpreter import compare
 
 
-def test_what_is_defined_is_what_machine_code_returns() -> None:
+def test_defined_results_equal_those_of_machine_code() -> None:
     outcomes, wrong = compare(count=40, seed=7)
     assert not wrong, wrong[0]
     assert outcomes["equal"] > 100 and outcomes["undefined"] > 100

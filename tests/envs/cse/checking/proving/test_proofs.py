@@ -116,7 +116,7 @@ def test_fewer_flags_are_proved_by_z3(first: str, second: str, kept: str):
         ("%x = freeze i32 %a; %y = add i32 %x, 1", "%x2 = freeze i32 %a; %y2 = add i32 %x2, 1"),
     ],
 )
-def test_what_is_something_else_is_refuted(first: str, second: str):
+def test_different_values_are_refuted(first: str, second: str):
     match, proofs = compared(first, second)
     assert match is Match.DIFFERENT
     assert proofs.refuted == (("%y", "%y2"),)
@@ -135,7 +135,7 @@ def test_equal_constants_of_other_widths_and_sides_are_the_same_to_z3():
     assert proofs.solved == 1
 
 
-def test_what_rounds_otherwise_is_executed_only():
+def test_values_that_round_differently_are_executed_only():
     match, proofs = compared("%y = fmul float %s, %s", "%y2 = fmul contract float %s, %s")
     assert match is Match.WEAKER
     assert proofs == Proofs(0, 0, 1, ())

@@ -45,7 +45,7 @@ def test_a_package_is_fetched_once_and_compiled_as_it_says(package: Package, tmp
         assert ", 3" in module.read_text() and "sgt i32" in module.read_text()
 
 
-def test_what_cannot_be_had_is_told(package: Package, tmp_path: Path):
+def test_a_package_that_cannot_be_fetched_is_named(package: Package, tmp_path: Path):
     with pytest.raises(StorageError, match="not the pinned 1234"):
         unpacked(replace(package, sha256="1234"))
     with pytest.raises(StorageError, match=r"cannot fetch file:.*: connect to the network"):
