@@ -43,7 +43,7 @@ def masks(draw: st.DrawFn) -> Mask:
 
 
 @given(masks(), st.integers(0, 99))
-def test_what_is_legal_is_counted_allowed_drawn_and_written(mask, seed):
+def test_legal_actions_are_counted_allowed_drawn_and_written(mask, seed):
     legal = SPACE.legal(mask)
     assert len(legal) == len(set(legal)) == SPACE.count(mask)
     assert all(SPACE.allows(mask, action) for action in legal)

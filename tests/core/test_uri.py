@@ -61,7 +61,7 @@ def members(draw: st.DrawFn) -> tuple[Family, tuple[int, ...], str, dict[str, Va
 
 
 @given(members(), st.randoms(use_true_random=False))
-def test_what_is_printed_reads_back(member, random):
+def test_printed_uris_parse_back(member, random):
     family, sizes, body, values = member
     uri = GRAMMAR.text(family.name, sizes, body, values)
     try:
@@ -157,7 +157,7 @@ def test_options_that_exceed_others_are_refused():
         grammar.parse("toy://f?top=5")
 
 
-def test_what_needs_another_option_may_be_given_where_it_is_the_default():
+def test_a_default_may_be_given_without_the_option_it_needs():
     assert GRAMMAR.parse("toy://preset?mode=forward&clip=true").uri == "toy://preset?mode=forward"
 
 

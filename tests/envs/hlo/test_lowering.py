@@ -229,6 +229,6 @@ def test_a_function_that_jax_refuses_is_named():
         lower_function(mismatch, (_shape(),))
 
 
-def test_what_cannot_be_read_is_named(tmp_path: Path):
+def test_unreadable_files_are_named(tmp_path: Path):
     with pytest.raises(StorageError, match="cannot read"):
         convert(str(tmp_path / "missing.pb"))

@@ -46,7 +46,7 @@ def _with(uri: str, given: dict[str, Any]) -> tuple[Tree, Tree]:
 
 
 @pytest.mark.parametrize("family", NUMERIC)
-def test_words_change_the_graph(family: str):
+def test_each_option_changes_the_module(family: str):
     for option in FAMILIES[family].options:
         if len(option.choices) > 1 and option.name != "shape":
             last = lower(f"hlo://{family}?{option.name}={option.choices[-1]}")
@@ -108,7 +108,7 @@ def test_wavelets_give_an_impulse_back(basis: str):
     assert jnp.allclose(found, impulse, atol=1e-3)
 
 
-def test_two_ways_to_the_shortest_paths():
+def test_both_algorithms_find_the_shortest_paths():
     inputs, (far, _) = _called("paths?method=shortest")
     same, every = _called("paths?method=all")
     assert jnp.array_equal(inputs["sources"], same["sources"])

@@ -92,7 +92,7 @@ def test_counts_are_those_of_the_module(task):
     assert (state.node.total, state.node.entry) == (module.size, entry)
 
 
-def test_what_changed_nothing_is_masked_until_something_changes(task):
+def test_passes_without_effect_are_masked_until_the_module_changes(task):
     state = task.initial()
     cse = task.space.parse("cse")
     after = task.step(state, cse)
@@ -137,7 +137,7 @@ def test_a_batch_is_its_steps_one_by_one(files):
         assert after == task.step(state, action)
 
 
-def test_objectives_cost_what_they_say(task):
+def test_objectives_count_what_their_names_say(task):
     state = replay(task, Schedule.parse("call-inliner", task.space))
     costs = {name: task.under(name).job(state) for name in OBJECTIVES}
     assert costs["ops"].known.cost == state.node.total
