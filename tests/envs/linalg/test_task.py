@@ -57,7 +57,7 @@ def measured(task, state):
 @pytest.mark.parametrize("uri", PROGRAMS)
 def test_allowed_actions_apply_and_keep_the_results(uri):
     task, rng = LINALG.task(uri), np.random.default_rng(0)
-    for _ in range(6):
+    for _ in range(3):
         states, schedule = walk(task, rng)
         result = measured(task, states[-1])
         assert result.outcome is Outcome.OK, f"{schedule.text(task.space)}: {result.detail}"

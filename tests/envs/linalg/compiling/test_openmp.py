@@ -69,7 +69,7 @@ def parallel_walk(task, rng):
 def test_threads_compute_the_results_of_the_original(uri, child):
     task, rng = LINALG.task(uri, "openmp:3"), np.random.default_rng(5)
     forked = 0
-    for _ in range(3):
+    for _ in range(2):
         state = parallel_walk(task, rng)
         call = task.validation(state, 1, 7)
         assert answer(child, call.function, *call.arguments).ok, task.describe(state)

@@ -149,7 +149,7 @@ def test_parts_take_scalars_along(file: Path):
 
 def test_a_program_that_times_itself_can_be_tuned(file: Path):
     file.write_text(TIMED)
-    result = irgym.tune(f"linalg:{file}", searching=irgym.Searching(search="evolutionary", evaluations=12))
+    result = irgym.tune(f"linalg:{file}", searching=irgym.Searching(search="evolutionary", evaluations=6))
     assert result.validated and result.speedup >= 1.0
 
 
