@@ -65,7 +65,7 @@ def test_a_name_is_everything_after_the_first_at(name, choice):
 
 
 @pytest.mark.parametrize("text", ["merge", "merge@", "stop@x", "stop@", "unroll@x", "unroll_3@x", "x@merge"])
-def test_texts_of_no_action_are_told_how_actions_are_written(text):
+def test_malformed_actions_are_refused_with_the_notation(text):
     with pytest.raises(ScheduleError, match=r"choose among .*(@NAME|stop)"):
         SPACE.parse(text)
 

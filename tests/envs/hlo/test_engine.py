@@ -122,19 +122,19 @@ def test_the_gather_simplifier_runs_after_the_normaliser():
     module.verify()
 
 
-def test_a_missing_compiler_is_one_sentence(monkeypatch):
+def test_a_missing_compiler_is_reported_in_one_sentence(monkeypatch):
     monkeypatch.setenv("CXX", "no-such-compiler")
     with pytest.raises(BackendError, match=r"no C\+\+ compiler 'no-such-compiler'.*install g\+\+"):
         build.recipe()
 
 
-def test_another_tensorflow_is_one_sentence(monkeypatch):
+def test_another_tensorflow_is_reported_in_one_sentence(monkeypatch):
     monkeypatch.setattr(build, "TENSORFLOW", "1.0")
     with pytest.raises(BackendError, match=r"needs tensorflow-cpu 1\.0 .*pip install 'irgym\[hlo\]'"):
         build.recipe()
 
 
-def test_a_missing_tensorflow_is_one_sentence(monkeypatch):
+def test_a_missing_tensorflow_is_reported_in_one_sentence(monkeypatch):
     def missing(name):
         raise build.PackageNotFoundError(name)
 
@@ -143,7 +143,7 @@ def test_a_missing_tensorflow_is_one_sentence(monkeypatch):
         build.recipe()
 
 
-def test_a_compiler_that_fails_is_one_sentence(monkeypatch, tmp_path):
+def test_a_compiler_that_fails_is_reported_in_one_sentence(monkeypatch, tmp_path):
     compiler = tmp_path / "g++"
     compiler.write_text(
         "#!/bin/sh\n[ $1 = --version ] && echo fake 1.0 && exit 0\n"
@@ -192,7 +192,7 @@ def _wait_until(condition):
         time.sleep(0.02)
 
 
-def test_a_damaged_library_is_one_sentence(tmp_path):
+def test_a_damaged_library_is_reported_in_one_sentence(tmp_path):
     damaged = tmp_path / "engine.so"
     damaged.write_bytes(b"not a library")
     with pytest.raises(BackendError, match="does not load"):

@@ -230,7 +230,7 @@ def test_validation_and_time_on_xla_cpu(files):
     "text",
     [CALLS[:200], CALLS.replace("multiply", "frobnicate"), CALLS.replace("x = f32[8]", "x = f32[<=8]"), "\0"],
 )
-def test_malformed_files_are_one_sentence(tmp_path, text):
+def test_malformed_files_are_reported_in_one_sentence(tmp_path, text):
     file = tmp_path / "bad.hlo"
     file.write_text(text)
     with pytest.raises(ProgramError, match=r"bad\.hlo[^\n]*$"):

@@ -215,7 +215,7 @@ def test_a_hint_keeps_what_was_given(file: Path):
         LINALG.task(f"linalg:{file}#scaled")
 
 
-def test_marks_in_the_name_of_a_file(file: Path):
+def test_file_names_may_contain_hashes_and_question_marks(file: Path):
     path = file.with_name("which#1?.mlir")
     path.write_text(TIMED)
     assert LINALG.task(f"linalg:{path}").uri == f"linalg:{path}"

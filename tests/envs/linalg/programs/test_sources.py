@@ -174,6 +174,6 @@ def test_a_cache_that_cannot_be_written_is_named(sources: Sources, cache: Path):
         sources.file(parse_uri("linalg://relu/4"))
 
 
-def test_a_crash_of_the_compiler_is_one_sentence():
+def test_a_crash_of_the_compiler_is_reported_in_one_sentence():
     with Child() as child, pytest.raises(ProgramError, match=r"mine\.mlir: the compiler crashed on it"):
         answer(child, Call(f"{os.abort.__module__}:abort", ()), "mine.mlir")
