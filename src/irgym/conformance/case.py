@@ -71,7 +71,7 @@ class Case:
 
     @cached_property
     def seen(self) -> Mapping[str, Any]:
-        """What a policy sees of the state, by the name of the view; views of costs are left out."""
+        """The observations of policies by the name of the view, without views of costs."""
         views = self.task.views.values()
         return {view.name: view.seen(self.task, self.state) for view in views if view.value is not None}
 
