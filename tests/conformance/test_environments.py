@@ -10,6 +10,7 @@ import rewriting
 import irgym
 from irgym.core.catalogue import ENVIRONMENTS
 
+TRANSFORMER = "graph://gpt2?heads=2&hidden=32&layers=1&sequence=8&vocabulary=64"
 SHARED = {"splits": "the data set x-rlflow trains and tests on the same models, as its paper does"}
 OF_TOYS = dict.fromkeys(
     ("job", "original", "export-suffix", "records"),
@@ -22,8 +23,8 @@ OF_TOYS = dict.fromkeys(
     [
         ("loops", "loops://mm/12x10x7", True, {}),
         ("hlo", "", False, {}),
-        ("graph", "", False, SHARED),
-        ("graph-taso", "", False, SHARED),
+        ("graph", TRANSFORMER, False, SHARED),
+        ("graph-taso", TRANSFORMER, False, SHARED),
         ("cse", "cse://kernels/sorting.c#quick_sort", True, {}),
         ("linalg", "linalg://matmul/12x10x7", False, {}),
         ("linalg-swaps", "linalg-swaps://matmul/12x10x7", False, {}),

@@ -149,16 +149,16 @@ def test_kinds_that_end_an_episode_are_marked_whatever_their_names():
 
 
 @pytest.mark.parametrize("choices", [{"slots": ((1, 2),)}, {"candidates": True}])
-def test_what_ends_an_episode_leaves_no_choice(choices):
+def test_a_kind_that_ends_an_episode_has_no_choices(choices):
     with pytest.raises(ValueError, match="neither slots nor candidates"):
         ActionKind("stop", ends="episode", **choices)
 
 
-def test_what_a_kind_ends_does_not_tell_it_from_another():
+def test_kinds_that_differ_only_in_their_ending_are_equal():
     assert ActionKind("stop", ends="episode") == ActionKind("stop")
     assert ActionSpace((ActionKind("stop", ends="episode"),)) == ActionSpace((ActionKind("stop"),))
 
 
-def test_how_a_kind_is_written_does_not_tell_it_from_another():
+def test_kinds_that_differ_only_in_their_notation_are_equal():
     assert ActionKind("tile", ((0, 4),), omitted=0) == ActionKind("tile", ((0, 4),))
     assert ActionKind("tile", ((0, 4),)) != ActionKind("tile", ((0, 8),))

@@ -43,7 +43,7 @@ def masks(draw: st.DrawFn) -> Mask:
 
 
 @given(masks(), st.integers(0, 99))
-def test_what_is_legal_is_counted_allowed_drawn_and_written(mask, seed):
+def test_legal_actions_are_counted_allowed_drawn_and_written(mask, seed):
     legal = SPACE.legal(mask)
     assert len(legal) == len(set(legal)) == SPACE.count(mask)
     assert all(SPACE.allows(mask, action) for action in legal)
@@ -65,7 +65,7 @@ def test_a_name_is_everything_after_the_first_at(name, choice):
 
 
 @pytest.mark.parametrize("text", ["merge", "merge@", "stop@x", "stop@", "unroll@x", "unroll_3@x", "x@merge"])
-def test_texts_of_no_action_are_told_how_actions_are_written(text):
+def test_malformed_actions_are_refused_with_the_notation(text):
     with pytest.raises(ScheduleError, match=r"choose among .*(@NAME|stop)"):
         SPACE.parse(text)
 

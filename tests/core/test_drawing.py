@@ -8,7 +8,7 @@ BOXES = (Box("a", "Add", "sum"), Box("b", "Mul", "product"))
 KINDS = ("sum", "product")
 
 
-def test_what_makes_sense():
+def test_a_valid_drawing_keeps_its_boxes():
     drawing = Drawing(BOXES, (Arrow("a", "b"), Arrow("a", "b", "again")), KINDS, "operators")
     assert drawing.boxes == BOXES
 
@@ -24,6 +24,6 @@ def test_what_makes_sense():
         (BOXES, (Arrow("c", "b"),), KINDS, "later box"),
     ],
 )
-def test_what_makes_none(boxes, arrows, kinds, words):
+def test_inconsistent_drawings_are_refused(boxes, arrows, kinds, words):
     with pytest.raises(ValueError, match=words):
         Drawing(boxes, arrows, kinds, "operators")

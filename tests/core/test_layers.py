@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -42,9 +43,15 @@ TORCH_PROGRAMS = {
 }  # imported on use only
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
+@cache
 def imports(path: Path) -> set[str]:
     names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -72,7 +79,7 @@ def modules() -> dict[str, Path]:
 def imported(name: str, known: dict[str, Path]) -> set[str]:
     """Return the modules of irgym that a module imports: at once, for its types, or within a function."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(known[name].read_text())):
+    for node in ast.walk(parsed(known[name])):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -104,7 +111,7 @@ def test_torch_stays_in_its_layers(layer: str):
     for path in (ROOT / layer).rglob("*.py"):
         if path.relative_to(ROOT) in TORCH_PROGRAMS:
             continue
-        tree = ast.parse(path.read_text())
+        tree = parsed(path)
         top = {alias.name for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
         top |= {node.module or "" for node in tree.body if isinstance(node, ast.ImportFrom)}
         assert not any(name.split(".")[0] == "torch" for name in top), path

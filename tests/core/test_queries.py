@@ -18,6 +18,6 @@ def test_a_dimension_may_be_called_like_a_range():
 
 
 @pytest.mark.parametrize("text", ["x", "x=5", "x=1:", "=1:2", "x=1:2:3", "x=a:b"])
-def test_what_is_no_range_is_refused(text: str):
+def test_malformed_ranges_are_refused(text: str):
     with pytest.raises(ProgramError, match="write NAME=LOW:HIGH"):
         with_ranges("m.onnx", [text])

@@ -64,7 +64,7 @@ def test_improvement_in_percent_every_fifth_step_and_a_tenth_between():
 
 
 @pytest.mark.parametrize(("every", "steps"), [(0, [0, 7]), (1, list(range(8))), (5, [0, 5, 7])])
-def test_costs_are_asked_for_at_first_at_last_and_every_few_steps(every, steps):
+def test_costs_are_requested_every_few_steps_and_at_the_end(every, steps):
     assert [step for step in range(8) if asks(every, step, step == 7)] == steps
 
 

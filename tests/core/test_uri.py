@@ -61,7 +61,7 @@ def members(draw: st.DrawFn) -> tuple[Family, tuple[int, ...], str, dict[str, Va
 
 
 @given(members(), st.randoms(use_true_random=False))
-def test_what_is_printed_reads_back(member, random):
+def test_printed_uris_parse_back(member, random):
     family, sizes, body, values = member
     uri = GRAMMAR.text(family.name, sizes, body, values)
     try:
@@ -81,7 +81,7 @@ def test_what_is_printed_reads_back(member, random):
 
 
 @given(st.text(max_size=30), st.sampled_from(["", "toy:", "toy://", "toy://plain/", "toy://plain/1x2?"]))
-def test_any_text_is_a_program_or_one_sentence(text: str, start: str):
+def test_any_text_is_a_program_or_refused_in_one_sentence(text: str, start: str):
     try:
         GRAMMAR.parse(start + text)
     except ProgramError as error:
@@ -143,7 +143,7 @@ def test_presets_choose_the_other_defaults():
         ("toy:missing.c#", "names no part of the file"),
     ],
 )
-def test_mistakes_are_one_sentence(uri: str, words: str):
+def test_mistakes_are_reported_in_one_sentence(uri: str, words: str):
     with pytest.raises(ProgramError) as caught:
         GRAMMAR.parse(uri)
     assert words in str(caught.value) and "\n" not in str(caught.value)
@@ -157,7 +157,7 @@ def test_options_that_exceed_others_are_refused():
         grammar.parse("toy://f?top=5")
 
 
-def test_what_needs_another_option_may_be_given_where_it_is_the_default():
+def test_a_default_may_be_given_without_the_option_it_needs():
     assert GRAMMAR.parse("toy://preset?mode=forward&clip=true").uri == "toy://preset?mode=forward"
 
 
@@ -226,7 +226,7 @@ def test_bindings_stand_before_the_part_of_a_file(tmp_path: Path):
         ("a=x", "a must be a whole number"),
     ],
 )
-def test_wrong_bindings_are_one_sentence(tmp_path: Path, query: str, words: str):
+def test_wrong_bindings_are_reported_in_one_sentence(tmp_path: Path, query: str, words: str):
     file = tmp_path / "a.c"
     file.write_text("")
     with pytest.raises(ProgramError) as caught:

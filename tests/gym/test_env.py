@@ -258,7 +258,7 @@ def test_renders_the_nest(make: Make):
         ({"backend": "gpu"}, "no back end 'gpu'"),
     ],
 )
-def test_bad_arguments_get_one_sentence(make: Make, options: dict[str, Any], message: str):
+def test_bad_arguments_are_refused_in_one_sentence(make: Make, options: dict[str, Any], message: str):
     with pytest.raises(IrgymError, match=message):
         make(**options)
 

@@ -21,7 +21,7 @@ def test_a_mask_of_nothing_becomes_one_of_the_first_choices(space: ActionSpace):
 
 
 @pytest.mark.parametrize("space", [PLACES, VECTORS], ids=["places", "vectors"])
-def test_other_masks_stay(space: ActionSpace):
+def test_masks_with_a_choice_are_unchanged(space: ActionSpace):
     mask = empty(space)
     mask.kinds[next(place for place, kind in enumerate(space.kinds) if not kind.slots)] = True
     whole = gym_mask(space, mask)

@@ -49,7 +49,7 @@ def test_the_original_program_is_kept_where_a_find_is_no_better(judge, found, sc
         ("set_0_3 set_1_3", "other", "", KEPT),
     ],
 )
-def test_what_runs_as_the_baseline_is_kept_unless_costs_and_timings_in_turn_say_that_it_is_slower(
+def test_a_find_that_runs_as_the_baseline_is_kept_unless_costs_and_timings_show_it_slower(
     judge, monkeypatch, found, baseline, schedule, said
 ):
     """The original takes 3000: slower than numpy, which takes 2000, and faster than the other baseline."""

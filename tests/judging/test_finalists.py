@@ -157,7 +157,7 @@ def test_a_finalist_wins_without_another_ending():
     assert choose(around, "a", "b") == ("a", "") and around.compared
 
 
-def test_what_gains_most_in_turn_counts_rather_than_the_least_cost():
+def test_the_largest_gain_in_turn_beats_the_least_cost():
     around = Surroundings({"": 95.0, "a": 99.0, "b": 99.0}, {"a": [1.1, 1.1], "b": [1.1, 1.2, 1.2, 1.2, 1.2]})
     around.costs |= {"a+own": math.inf, "b+own": math.inf}
     assert choose(around, "a", "b") == ("b", "") and around.compared
@@ -180,7 +180,7 @@ def test_without_endings_the_least_cost_wins_unless_another_is_faster_in_turn(ga
     assert choose(around, "a", "b", task=Endless()) == (chosen, "") and around.compared
 
 
-def test_what_the_search_began_with_is_compared_whatever_it_costs():
+def test_the_start_of_the_search_is_compared_whatever_it_costs():
     around = Surroundings({}, {text: [1.0, 1.0] for text in ("a", "b", "ab", "aa")} | {"bb": [1.2, 1.2]})
     around.costs |= {"aa": 95.0, "ba": 96.0, "bb": 99.0}
     words = ("a", "a b", "b", "a a", "b a")
@@ -203,7 +203,9 @@ def test_a_single_finalist_is_compared_with_nothing():
 @pytest.mark.parametrize(
     ("task", "own", "chosen"), [(Endless(), {}, "a"), (Words(), {"a": 70.0, "b": 75.0, "": 60.0}, "stop-own")]
 )
-def test_what_the_baseline_cannot_compute_is_chosen_by_costs(task: Words, own: dict[str, float], chosen: str):
+def test_costs_decide_where_the_baseline_cannot_compute_the_program(
+    task: Words, own: dict[str, float], chosen: str
+):
     class Unable(Surroundings):
         def call(self, call: Call, timeout_s: float | None = None) -> Any:
             raise BaselineError("own computes no words")
@@ -234,7 +236,7 @@ def test_a_finalist_that_fails_is_not_measured_again():
     assert sorted(around.measured) == ["a", "b", "b", "b"]
 
 
-def test_what_gains_in_turn_but_costs_more_than_the_program_as_written_is_not_chosen():
+def test_a_gain_in_turn_at_a_higher_cost_than_the_original_is_not_chosen():
     around = Surroundings({}, {"a": [1.0, 1.0], "ab": [1.0, 1.0]})
     around.costs |= {"b": 101.0}
     assert choose(around, "a", "a b", "b", task=Endless(), begun="b") == ("a", "") and around.compared
@@ -260,7 +262,7 @@ def test_once_the_time_is_up_nothing_is_compared():
 
 
 @pytest.mark.parametrize("ratios", [[0.98], [1.2, 0.99], [1.2, 1.2, 1.0], [1.001, 1.001, 1.001]])
-def test_what_is_not_faster_than_the_baseline_beyond_noise_is_not_chosen(ratios: list[float]):
+def test_a_gain_within_the_noise_is_not_chosen(ratios: list[float]):
     around = Surroundings({"": 82.0, "a": 90.0}, {"a": [1.1, 1.1, *ratios], "a+own": [0.9, 0.9]})
     schedule, no_gain = choose(around, "a")
     assert schedule == "stop-own" and around.compared

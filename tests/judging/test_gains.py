@@ -71,7 +71,7 @@ def test_where_time_is_short_groups_are_joined():
     assert len(gains) == 2 and sum(len(gain.actions) for gain in gains) == 8
 
 
-def test_what_does_not_run_belongs_to_what_follows():
+def test_a_stage_that_does_not_run_is_joined_to_the_next():
     fused = state_cost(TASK, " ".join(TEXT.split()[:7]))
     gains = gains_of(Stages(broken=frozenset({fused})), TASK, schedule())
     assert [gain.label for gain in gains] == ["merge x 6", "fuse, split"]
@@ -89,7 +89,7 @@ def test_known_costs_are_told_without_a_bench():
     assert gains_of(bench, TASK, Schedule()) == ()
 
 
-def test_what_the_noise_hides_is_called_noise():
+def test_gains_within_the_noise_are_called_noise():
     def cells(ratio: float, low: float, high: float) -> str:
         return gain_cells([Gain("x", ("x",), 1e6 * ratio, 1e6, ratio, low, high)], TIME)[0][-1]
 

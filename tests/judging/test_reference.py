@@ -70,7 +70,7 @@ def test_ratios_to_the_reference(compare):
     assert base.gain_ratio == 0.0 and base.reference_ratio == pytest.approx(114 / 167)
 
 
-def test_programs_of_which_the_reference_reduces_nothing_are_left_out_and_it_is_said(compare):
+def test_programs_that_the_reference_does_not_improve_are_left_out_and_counted(compare):
     comparison = compare()
     assert cells(comparison)[LATE, "greedy"].gain_ratio is None
     greedy = comparison.summary[METHODS.index("greedy")]
@@ -205,5 +205,5 @@ def test_methods_name_default_schedules():
     ("value", "objective", "text"),
     [(10736.0, OPS, "10736"), (1.5e12, FLOPS, "1.5e+12"), (2500.0, TIME, "2.5 us"), (0.0, OPS, "0")],
 )
-def test_costs_in_words(value, objective, text):
+def test_costs_are_written_with_their_units(value, objective, text):
     assert cost_text(value, objective) == text

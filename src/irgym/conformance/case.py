@@ -1,6 +1,6 @@
 """Cases: a task, a schedule and the states along it, as the rules look at them."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -68,6 +68,22 @@ class Case:
     def mask(self) -> Mask:
         """The mask of the state."""
         return self.task.mask(self.state)
+
+    @cached_property
+    def seen(self) -> Mapping[str, Any]:
+        """The observations of policies by the name of the view, without views of costs."""
+        views = self.task.views.values()
+        return {view.name: view.seen(self.task, self.state) for view in views if view.value is not None}
+
+    @cached_property
+    def elements(self) -> Mapping[str, Any]:
+        """The element of the Gymnasium space of each view; costs are 1."""
+        return {
+            name: view.shown(self.seen[name])
+            if name in self.seen
+            else view.element(self.task, self.state, lambda: 1.0)
+            for name, view in self.task.views.items()
+        }
 
     @property
     def schedule(self) -> Schedule:

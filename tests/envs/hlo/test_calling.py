@@ -30,7 +30,7 @@ def test_a_step_of_training_keeps_its_pytrees_and_arguments_that_it_does_not_use
         return {"weights": jax.tree.map(lambda w, s: w - 0.1 * s, weights, slopes)}, value
 
     arguments = {"a": jnp.ones((4, 8)), "b": jnp.ones((8, 2))}, jnp.arange(12.0).reshape(3, 4), jnp.zeros(3)
-    fast = irgym.tune(step, *arguments, searching=irgym.Searching(evaluations=40))
+    fast = irgym.tune(step, *arguments, searching=irgym.Searching(evaluations=12))
     assert fast.schedule and fast.cost < fast.cost_as_written
     agree(fast(*arguments), step(*arguments))
     # It is a function of jax, from which others can be derived.

@@ -136,7 +136,7 @@ def test_one_of_equal_computations_is_kept(text: str, left_out: int):
     assert not module.run(engine.number("dce"))
 
 
-def test_what_shares_a_computation_is_still_inlined():
+def test_calls_of_a_shared_computation_are_still_inlined():
     engine = load_engine()
     module = engine.from_text(NESTED)
     for name in ("computation-deduplicator", "call-inliner"):

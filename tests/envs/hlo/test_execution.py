@@ -207,7 +207,7 @@ PASSED_BEFORE = {
 
 
 @pytest.mark.parametrize("name", PASSED_BEFORE)
-def test_what_once_passed_is_refused(name):
+def test_programs_that_once_passed_are_refused(name):
     function, wrongs, shapes = PASSED_BEFORE[name]
     original = lowered(function, *shapes)
     for inputs in (1, 3):
@@ -239,7 +239,7 @@ def test_one_term_of_a_sum_counts():
     assert not compare(original, short).ok
 
 
-def test_what_is_no_number_anywhere_is_not_checkable():
+def test_results_of_nan_alone_are_not_checkable():
     original = lowered(lambda x: (x * 2, jnp.sqrt(-jnp.abs(x) - 1)))
     found = compare(original, original, inputs=2)
     assert found.ok
@@ -247,7 +247,7 @@ def test_what_is_no_number_anywhere_is_not_checkable():
     assert found.blind == "anything that is no number would pass for result 1 of 2"
 
 
-def test_what_rounding_decides_is_not_checkable():
+def test_results_that_rounding_decides_are_not_checkable():
     original = lowered(lambda x: jnp.sin(1e30 * x) + jnp.sin(1e36 * x), (64,))
     found = compare(original, original)
     assert found.ok
@@ -284,7 +284,7 @@ def test_more_work_takes_longer():
     assert found.ours_ns < found.baseline_ns
 
 
-def test_what_the_compiler_refuses():
+def test_a_module_that_does_not_compile_is_a_compile_error():
     missing = entry("p = f32[3] parameter(0)", 'ROOT r = f32[3] custom-call(p), custom_call_target="nope"')
     with pytest.raises(CompileFailure, match="nope") as caught:
         compile_module(missing)
@@ -292,7 +292,7 @@ def test_what_the_compiler_refuses():
     assert time_module(missing).outcome is Outcome.COMPILE_ERROR
 
 
-def test_what_cannot_run_is_refused():
+def test_modules_that_cannot_run_are_refused():
     dynamic = entry("p = f32[<=3] parameter(0)", "ROOT r = f32[<=3] add(p, p)")
     with pytest.raises(ProgramError, match="dynamic"):
         compile_module(dynamic)

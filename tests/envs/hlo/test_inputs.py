@@ -111,7 +111,7 @@ def test_a_reduction_hides_no_sign():
 @pytest.mark.parametrize(
     ("kind", "word"), [("f32[<=3]", "dynamic shape"), ("token[]", "token")], ids=["dynamic", "token"]
 )
-def test_what_cannot_be_given_is_refused(kind, word):
+def test_arguments_that_cannot_be_made_are_refused(kind, word):
     proto = from_text(f"HloModule m\nENTRY e {{\n p = {kind} parameter(0)\n ROOT r = f32[] constant(1)\n}}")
     with pytest.raises(ProgramError, match=word):
         random_arguments(proto, seed=0)

@@ -89,7 +89,7 @@ def test_there_are_enough_pairs_and_none_twice():
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
-def test_what_differs_in_one_field_stays_two(pair: Pair):
+def test_instructions_that_differ_in_a_field_are_not_merged(pair: Pair):
     for name in MERGING:
         first, second = results(after(pair.module, name))
         assert first != second, name
@@ -98,7 +98,7 @@ def test_what_differs_in_one_field_stays_two(pair: Pair):
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.name)
-def test_what_differs_in_nothing_becomes_one(pair: Pair):
+def test_equal_instructions_are_merged(pair: Pair):
     if pair.name in KEPT:
         pytest.skip(KEPT[pair.name])
     for text in (pair.first, pair.second):

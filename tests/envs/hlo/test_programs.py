@@ -106,7 +106,7 @@ def test_defaults_fit_together(family: Family):
         ("hlo:missing.hlo.txt", "no such file"),
     ],
 )
-def test_mistakes_are_one_sentence(uri: str, words: str):
+def test_mistakes_are_reported_in_one_sentence(uri: str, words: str):
     with pytest.raises(ProgramError) as caught:
         parse_program(uri)
     assert words in str(caught.value) and "\n" not in str(caught.value)

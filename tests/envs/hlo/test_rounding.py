@@ -84,7 +84,7 @@ def test_long_sums_feel_it_at_each_step(function):
     assert 2**-23 < relative(ours, theirs).max() < 2**-12
 
 
-def test_what_is_exact_stays_exact():
+def test_exact_operations_stay_exact():
     def exact(x):
         number = jnp.float32(3) * jnp.arange(100, dtype=np.float32) + 1
         return number, x[::-1], jnp.sort(x), jnp.max(x), jnp.abs(x) > 0.5, jnp.argmax(x), number @ number
@@ -94,7 +94,7 @@ def test_what_is_exact_stays_exact():
         np.testing.assert_array_equal(result, coarse)
 
 
-def test_what_is_no_finite_number_or_nearly_infinite_stays():
+def test_infinities_nan_and_the_largest_numbers_stay():
     x = np.array([np.finfo(np.float32).max, -np.finfo(np.float32).max, np.inf, -np.inf, np.nan], np.float32)
     (ours,), (theirs,) = moved(lambda x: x * 1.0 + 0.0 * jnp.float32(3), x)
     np.testing.assert_array_equal(ours, theirs)

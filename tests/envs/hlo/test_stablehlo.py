@@ -76,7 +76,7 @@ def test_a_bitcast_within_a_loop():
     assert np.all(compile_module(proto).run([x])[0] == 8)
 
 
-def test_nothing_else_changes():
+def test_modules_without_bitcasts_are_unchanged():
     text = stablehlo(proto_of("p = f32[6] parameter(0)", "ROOT r = f32[6] add(p, p)"))
     assert "stablehlo.add" in text
     assert "bitcast" not in text

@@ -92,7 +92,7 @@ def test_counts_are_those_of_the_module(task):
     assert (state.node.total, state.node.entry) == (module.size, entry)
 
 
-def test_what_changed_nothing_is_masked_until_something_changes(task):
+def test_passes_without_effect_are_masked_until_the_module_changes(task):
     state = task.initial()
     cse = task.space.parse("cse")
     after = task.step(state, cse)
@@ -137,7 +137,7 @@ def test_a_batch_is_its_steps_one_by_one(files):
         assert after == task.step(state, action)
 
 
-def test_objectives_cost_what_they_say(task):
+def test_objectives_count_what_their_names_say(task):
     state = replay(task, Schedule.parse("call-inliner", task.space))
     names = [objective.name for objective in HloTask.objectives]
     costs = {name: task.under(name).job(state) for name in names}
@@ -231,7 +231,7 @@ def test_validation_and_time_on_xla_cpu(files):
     "text",
     [CALLS[:200], CALLS.replace("multiply", "frobnicate"), CALLS.replace("x = f32[8]", "x = f32[<=8]"), "\0"],
 )
-def test_malformed_files_are_one_sentence(tmp_path, text):
+def test_malformed_files_are_reported_in_one_sentence(tmp_path, text):
     file = tmp_path / "bad.hlo"
     file.write_text(text)
     with pytest.raises(ProgramError, match=r"bad\.hlo[^\n]*$"):

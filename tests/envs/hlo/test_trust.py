@@ -88,7 +88,7 @@ def test_comparators_that_differ_on_nan_and_zeros_are_told_apart():
         ("abs(x)", "select(g, x, n)"),
     ],
 )
-def test_what_differs_on_special_numbers_alone_shows(right: str, wrong: str):
+def test_differences_on_special_numbers_alone_are_found(right: str, wrong: str):
     lines = """HloModule m
 ENTRY main {
   x = f32[32]{0} parameter(0)
@@ -155,7 +155,7 @@ def test_the_program_as_written_is_run(tmp_path: Path):
         (SUM.replace("HloModule sum", "HloModule sum, replica_count=4"), "made for 4 devices"),
     ],
 )
-def test_what_does_not_run_is_not_called_checked(
+def test_modules_that_do_not_run_are_not_reported_as_checked(
     tmp_path: Path, text: str, why: str, passes: tuple[str, ...]
 ):
     (tmp_path / "module.hlo").write_text(text)
@@ -178,7 +178,7 @@ def test_the_number_of_devices_is_kept_or_the_export_refused(tmp_path: Path):
             assert not (tmp_path / f"out{suffix}").exists()
 
 
-def test_what_is_dynamic_inside_is_refused_when_it_is_opened(tmp_path: Path):
+def test_dynamic_shapes_inside_a_module_are_refused_on_opening(tmp_path: Path):
     (tmp_path / "dynamic.hlo").write_text(DYNAMIC)
     with pytest.raises(ProgramError, match=r"dynamic shapes \(.* of shape s32\[<=4,2\]"):
         convert(str(tmp_path / "dynamic.hlo"))
@@ -213,7 +213,7 @@ def test_exports_hold_negative_zeros(tmp_path: Path, suffix: str):
     assert file.stat().st_size
 
 
-def test_what_jax_does_not_read_is_refused_before_it_is_written(tmp_path: Path):
+def test_exports_that_jax_cannot_read_are_not_written(tmp_path: Path):
     inner = "inner {\n  p = f32[4]{0} parameter(0)\n  ROOT n = f32[4]{0} negate(p)\n}\n"
     text = (
         f"HloModule asynchronous\n{inner}ENTRY main {{\n  x = f32[4]{{0}} parameter(0)\n"

@@ -40,7 +40,7 @@ def test_numpy_agrees(uri, monkeypatch):
     assert "numpy" in runner.compare(task.uri, task.text, "", task.target, "numpy", 1).detail
 
 
-def test_a_baseline_that_cannot_is_named():
+def test_unsupported_baselines_are_named():
     task = LINALG.task("linalg://conv2d/1x3x9x9x4x3x3")
     with pytest.raises(IrgymError, match="numpy has no function"):
         runner.compare(task.uri, task.text, "", task.target, "numpy", 1)

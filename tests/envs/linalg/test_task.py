@@ -55,9 +55,9 @@ def measured(task, state):
 
 
 @pytest.mark.parametrize("uri", PROGRAMS)
-def test_what_the_mask_allows_applies_and_is_right(uri):
+def test_allowed_actions_apply_and_keep_the_results(uri):
     task, rng = LINALG.task(uri), np.random.default_rng(0)
-    for _ in range(6):
+    for _ in range(3):
         states, schedule = walk(task, rng)
         result = measured(task, states[-1])
         assert result.outcome is Outcome.OK, f"{schedule.text(task.space)}: {result.detail}"
@@ -114,7 +114,7 @@ REMAINDERS = {
 
 
 @pytest.mark.parametrize(("uri", "text"), REMAINDERS.items())
-def test_what_tiles_leave_is_computed_too(uri, text):
+def test_remainders_of_tiles_are_computed(uri, text):
     task = LINALG.task(uri)
     state = replay(task, Schedule.parse(text, task.space))
     [parts] = [operation.parts for operation in state.operations if operation.steps]
@@ -212,7 +212,7 @@ def test_exports(name, tmp_path):
         task.export(state, tmp_path / "a.onnx")
 
 
-def test_what_had_no_effect_or_would_have_none_is_barred_until_something_changes():
+def test_actions_without_effect_are_masked_until_the_state_changes():
     task = LINALG.task("linalg://matmul/16x32x8")
     parse = task.space.parse
 
@@ -241,7 +241,7 @@ def test_searches_allow_what_a_replay_allows():
     assert task.key(replay(task, short.schedule)) == task.key(short.state) == task.key(last.state)
 
 
-def test_actions_lead_to_what_was_recorded_or_there_are_none():
+def test_recorded_actions_lead_to_the_recorded_state_if_there_are_any():
     task, rng = LINALG.task("linalg://sequence/2?length=4"), np.random.default_rng(11)
     found = 0
     for _ in range(60):

@@ -84,7 +84,7 @@ def test_several_observations_are_joined():
         ("features,", "no observation ''"),
     ],
 )
-def test_what_policies_cannot_see(name: str, message: str):
+def test_observations_that_policies_cannot_use_are_refused(name: str, message: str):
     task, path = states("loops://mm/1x1x1")
     with pytest.raises(IrgymError, match=message):
         task.observe(path[0], name)

@@ -137,7 +137,7 @@ SPECIAL = {
 
 
 @pytest.mark.parametrize("name", SPECIAL)
-def test_what_is_wrong_on_special_numbers_only_is_wrong(monkeypatch, name):
+def test_errors_on_special_numbers_alone_are_found(monkeypatch, name):
     def act(a, b, c):
         right, inputs = results_of(URI, a, b)
         with np.errstate(all="ignore"):
@@ -175,7 +175,7 @@ def test_one_product_missing_from_each_of_sums_of_four_million_is_wrong(monkeypa
     assert runner.measure(uri, nest_of(uri), "planted", host_target(), TIMING).outcome is Outcome.WRONG_RESULT
 
 
-def test_what_sums_are_too_long_to_show_is_not_checkable(monkeypatch):
+def test_sums_too_long_to_show_an_error_are_not_checkable(monkeypatch):
     monkeypatch.setattr(checking, "EXACT_BELOW", 1 << 20)
     uri = "loops://mm/1x1x4000000"
     checked = runner.validate(uri, nest_of(uri), preferred().name, host_target(), inputs=1, seed=77)

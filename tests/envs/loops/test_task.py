@@ -81,7 +81,7 @@ def test_steps_that_no_split_makes_are_not_led_to():
 
 
 @pytest.mark.parametrize("text", ["", "m n", "m/8 n k", "m n k b", "m:w n k", "m//8 m n k", "m n k ;"])
-def test_texts_of_no_nest_are_not_read(text: str):
+def test_malformed_texts_are_not_read(text: str):
     assert LOOPS.task("loops://mm/32x32x32", "llvm").recorded(text) is None
 
 
@@ -153,7 +153,7 @@ def test_nothing_applies_after_stop():
         "loops://einsum/[m+m]k,kn->mn?m=4&k=4&n=4",
     ],
 )
-def test_bad_uris_get_one_sentence(uri: str):
+def test_bad_uris_are_refused_in_one_sentence(uri: str):
     with pytest.raises(IrgymError) as caught:
         LOOPS.task(uri, "llvm")
     assert "\n" not in str(caught.value) and repr(uri)[1:6] in str(caught.value)

@@ -35,40 +35,37 @@ def _form(value: Any) -> str:
 
 
 def _in_spaces(case: Case) -> str:
-    for view in case.task.views.values():
-        space = view.space()
-        value = view.element(case.task, case.state, lambda: 1.0)
+    for name, value in case.elements.items():
+        space = case.task.views[name].space()
         if space is None:
             continue
         wanted = getattr(space, "dtype", None)
         if isinstance(value, np.ndarray) and wanted is not None and not _form(value).startswith(f"{wanted}["):
-            return f"the observation {view.name} is {_form(value)}, and its space has {wanted}"
+            return f"the observation {name} is {_form(value)}, and its space has {wanted}"
         if not space.contains(value):
-            return f"the observation {view.name} ({_form(value)}) does not lie in its space, {space}"
+            return f"the observation {name} ({_form(value)}) does not lie in its space, {space}"
     return ""
 
 
 def _finite(case: Case) -> str:
-    for view in case.task.views.values():
-        value = view.element(case.task, case.state, lambda: 1.0)
+    for name, value in case.elements.items():
         for array in _arrays(value):
             if np.issubdtype(array.dtype, np.floating) and not np.isfinite(array).all():
-                return f"the observation {view.name} has a number that is not finite"
+                return f"the observation {name} has a number that is not finite"
     return ""
 
 
 def _steady(case: Case) -> str:
     task = case.task
-    for view in task.views.values():
-        if view.value is None:
-            continue
-        first, second = (list(_arrays(view.seen(task, case.state))) for _ in range(2))
+    for name, seen in case.seen.items():
+        view = task.views[name]
+        first, second = list(_arrays(seen)), list(_arrays(view.seen(task, case.state)))
         if len(first) != len(second) or any(map(_differ, first, second)):
-            return f"the observation {view.name} of one state differs from call to call"
-        shown = view.element(task, case.state, lambda: 1.0)
+            return f"the observation {name} of one state differs from call to call"
+        shown = case.elements[name]
         initial = view.element(task, task.initial(), lambda: 1.0)
         if _form(shown) != _form(initial):
-            return f"the observation {view.name} is {_form(shown)} here, and {_form(initial)} at the start"
+            return f"the observation {name} is {_form(shown)} here, and {_form(initial)} at the start"
     return ""
 
 
@@ -77,12 +74,10 @@ def _differ(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> bool:
 
 
 def _rows(case: Case) -> str:
-    for view in case.task.views.values():
-        if view.value is None:
-            continue
-        seen, pairs = view.seen(case.task, case.state), len(case.mask.candidates)
+    pairs = len(case.mask.candidates)
+    for name, seen in case.seen.items():
         if isinstance(seen, CandidateObservation) and len(seen.candidates) != pairs:
-            return f"the observation {view.name} has {len(seen.candidates)} rows for {pairs} candidates"
+            return f"the observation {name} has {len(seen.candidates)} rows for {pairs} candidates"
     return ""
 
 

@@ -216,7 +216,7 @@ WRONG_ON_SPECIAL = {
 
 
 @pytest.mark.parametrize("name", WRONG_ON_SPECIAL)
-def test_what_is_wrong_on_special_numbers_only_is_wrong(name, plant):
+def test_errors_on_special_numbers_alone_are_found(name, plant):
     right, wrong = WRONG_ON_SPECIAL[name]
     plant(wrong)
     said = runner.validate(right, PLANTED, host_target(), 1, 1)
@@ -290,7 +290,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_what_a_candidate_does_to_memory_shows_and_spoils_nothing(name, monkeypatch):
+def test_memory_faults_are_found_and_do_not_affect_the_next_candidate(name, monkeypatch):
     text, act, instead, said = FAULTS[name]
     candidate(monkeypatch, act, instead)
     found = runner.measure(text, "", host_target(), QUICK)
@@ -381,7 +381,7 @@ def test_whole_arguments_are_drawn_widely_and_indices_within_their_tensors():
         assert np.array_equal(checked.expected[0].values, checked.inputs[0][rows], equal_nan=True)
 
 
-def test_what_cannot_be_checked_is_said():
+def test_uncheckable_results_are_reported():
     # A sum with 1e9 loses so much of 50 that 0 passes, at any scale.
     text = elementwise(
         "f32",

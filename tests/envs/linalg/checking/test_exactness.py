@@ -38,7 +38,7 @@ def test_sums_that_are_too_long_have_none():
         ("conv2d", (1, 1, 4, 4, 2, 1, 1), {"stride": 1}),
     ],
 )
-def test_what_does_not_grow_may_be_large(name, sizes, options):
+def test_results_that_do_not_grow_allow_large_inputs(name, sizes, options):
     assert exact(name, *sizes, **options) == MOST
 
 

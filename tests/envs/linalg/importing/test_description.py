@@ -78,7 +78,7 @@ def test_img2col_is_a_product_of_the_same_size():
         ),
     ],
 )
-def test_what_is_no_program_is_refused_in_one_line(text, said):
+def test_invalid_programs_are_refused_in_one_line(text, said):
     with pytest.raises(ProgramError, match=said) as caught:
         describe(text)
     assert "\n" not in str(caught.value)

@@ -113,7 +113,7 @@ func.func private @printMemrefF32(%ptr : tensor<*xf32>)
 """
 
 
-def test_what_is_printed_is_returned_where_nothing_else_is(file: Path):
+def test_a_program_without_results_returns_what_it_prints(file: Path):
     product, transposed = execute(_task(file, PRINTED).text, [])
     a = np.arange(1.0, 7.0, dtype=np.float32).reshape(2, 3)
     np.testing.assert_array_equal(product, a @ a.T + 1000.0)

@@ -38,11 +38,11 @@ def names(function: Any, path: Path, *shapes: tuple[int, ...]) -> list[str]:
         (lambda x, y: (x * y + x).relu(), [(4, 8), (8,)]),
     ],
 )
-def test_chains_become_one(function: Any, shapes: list[tuple[int, ...]], tmp_path: Path):
+def test_a_chain_becomes_a_single_operation(function: Any, shapes: list[tuple[int, ...]], tmp_path: Path):
     assert names(function, tmp_path / "chain.mlir", *shapes) == ["generic"]
 
 
-def test_what_others_use_stays(tmp_path: Path):
+def test_a_result_with_two_uses_is_not_fused(tmp_path: Path):
     def twice(x: Tensor) -> tuple[Tensor, Tensor]:
         root = (x + 1.0).sqrt()
         return root, root.exp()

@@ -59,7 +59,7 @@ def test_rows_of_whole_pages_are_told_from_others():
     assert list(found.values()) == [[1024.0, 8.0, 8.0], [16.0, 16.0, 16.0], [1.0, 1.0, 1.0]]
 
 
-def test_texts_of_nothing_are_not_read():
+def test_malformed_texts_are_not_read():
     task = LINALG.task("linalg://matmul/16x32x8")
     assert task.recorded("") is not None
     last = task.order[0]

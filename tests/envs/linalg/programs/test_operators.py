@@ -154,6 +154,6 @@ def test_every_family_is_built():
         (Operator("matmul", (1 << 15, 1 << 14, 1)), "536870912 elements"),
     ],
 )
-def test_what_does_not_fit_is_refused(operator: Operator, words: str):
+def test_windows_larger_than_the_image_and_huge_operators_are_refused(operator: Operator, words: str):
     with pytest.raises(ProgramError, match=words):
         operator.text()

@@ -49,7 +49,7 @@ def test_canonical_uris_are_fixed_points_that_keep_the_values(
 @given(
     st.text(max_size=30), st.sampled_from(["", "linalg:", "linalg://", "linalg://matmul/", "linalg://add/3x"])
 )
-def test_any_text_is_a_program_or_one_sentence(text: str, start: str):
+def test_any_text_is_a_program_or_refused_in_one_sentence(text: str, start: str):
     try:
         parse_uri(start + text)
     except ProgramError as error:
@@ -97,7 +97,7 @@ def test_the_canonical_form_is_sorted_and_without_defaults():
         ("linalg:missing.mlir", "no such file"),
     ],
 )
-def test_mistakes_are_one_sentence(uri: str, words: str):
+def test_mistakes_are_reported_in_one_sentence(uri: str, words: str):
     with pytest.raises(ProgramError) as caught:
         parse_uri(uri)
     assert words in str(caught.value) and "\n" not in str(caught.value)

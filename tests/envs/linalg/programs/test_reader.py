@@ -27,7 +27,7 @@ def _text() -> str:
     return operator.text()
 
 
-def test_what_was_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch):
+def test_a_program_is_read_once(monkeypatch: pytest.MonkeyPatch):
     with_child = Reader(LIMITS)
     numbered, program = with_child.described(_text(), URI)
     parts = with_child.parts(numbered, program.turns, URI)
@@ -44,7 +44,7 @@ def test_what_was_read_is_not_read_again(monkeypatch: pytest.MonkeyPatch):
         without.parts(numbered, (), URI)
 
 
-def test_what_cannot_be_read_is_not_kept():
+def test_unreadable_programs_are_not_cached():
     reader = Reader(LIMITS)
     for _ in range(2):
         with pytest.raises(ProgramError):

@@ -144,13 +144,15 @@ OTHER = "func.func private @other(tensor<4xf32>) -> tensor<4xf32>\n"
         ("func.func @main(%a: tensor<4xf32>) { return }", "returns nothing"),
     ],
 )
-def test_what_is_no_program_is_named_in_one_sentence(sources: Sources, tmp_path: Path, text: str, words: str):
+def test_invalid_programs_are_refused_in_one_sentence(
+    sources: Sources, tmp_path: Path, text: str, words: str
+):
     with pytest.raises(ProgramError, match=words) as caught:
         _read(sources, tmp_path, text)
     assert "mine.mlir" in str(caught.value) and "\n" not in str(caught.value)
 
 
-def test_what_is_no_text_is_named(sources: Sources, tmp_path: Path):
+def test_bytecode_is_refused(sources: Sources, tmp_path: Path):
     file = tmp_path / "mine.mlir"
     file.write_bytes(b"ML\xefR\x00\xff")
     with pytest.raises(ProgramError, match="is no text"):
@@ -172,6 +174,6 @@ def test_a_cache_that_cannot_be_written_is_named(sources: Sources, cache: Path):
         sources.file(parse_uri("linalg://relu/4"))
 
 
-def test_a_crash_of_the_compiler_is_one_sentence():
+def test_a_crash_of_the_compiler_is_reported_in_one_sentence():
     with Child() as child, pytest.raises(ProgramError, match=r"mine\.mlir: the compiler crashed on it"):
         answer(child, Call(f"{os.abort.__module__}:abort", ()), "mine.mlir")

@@ -271,7 +271,7 @@ def test_nops_have_the_length_that_was_asked_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("value", [1 << 31, -(1 << 31) - 1])
-def test_what_does_not_fit_into_32_bits_is_refused(value: int) -> None:
+def test_numbers_beyond_32_bits_are_refused(value: int) -> None:
     for encode in (
         lambda: asm.add_immediate(asm.RSI, value),
         lambda: asm.move_immediate(asm.RAX, value),

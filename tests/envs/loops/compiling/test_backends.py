@@ -59,7 +59,7 @@ def test_compile_and_run(generator: Backend) -> None:
     np.testing.assert_allclose(c, contraction.reference(*contraction.random_inputs(seed=0)), atol=1e-5)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), prefetched=st.booleans())
 def test_all_agree_on_random_nests(
     random_contraction: Callable[[int], Contraction],

@@ -67,7 +67,7 @@ def test_unscheduled_nests(
 
 
 @needs_compiler
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6))
 def test_random_nests(
     random_contraction: Callable[[int], Contraction],
     random_nest: Callable[[Contraction, int], Nest],

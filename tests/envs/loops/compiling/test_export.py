@@ -130,14 +130,14 @@ def test_an_unknown_suffix_lists_the_known_ones(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["", "2fast", "a b", "a;b", "naïve"])
-def test_a_name_that_c_does_not_take(name: str, tmp_path: Path) -> None:
+def test_invalid_c_names_are_refused(name: str, tmp_path: Path) -> None:
     with pytest.raises(IrgymError, match="cannot name a C function"):
         export(PROGRAM, NEST, available(), tmp_path / "kernel.c", name)
 
 
 @pytest.mark.parametrize("folder", ["missing", "file", "x" * 300])
 @pytest.mark.parametrize("suffix", [".c", ".o"])
-def test_a_folder_that_cannot_hold_files(folder: str, suffix: str, tmp_path: Path) -> None:
+def test_invalid_folders_are_refused(folder: str, suffix: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     with pytest.raises(StorageError, match=r"cannot write .*choose an existing folder"):
         export(PROGRAM, NEST, available(), tmp_path / folder / f"kernel{suffix}")
@@ -179,7 +179,7 @@ def test_a_linker_that_fails(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
         export(PROGRAM, NEST, generator, tmp_path / "kernel.so")
 
 
-def test_code_that_is_too_long(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_code_beyond_the_limit_is_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(lower, "MAX_FMAS", 1)
     with pytest.raises(ScheduleError, match="unroll or split less"):
         export(PROGRAM, NEST, available(), tmp_path / "kernel.o")

@@ -75,7 +75,7 @@ class Interpreter:
             self.c[place : place + lanes] = before + value
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), target=st.sampled_from([WIDE, NARROW]))
 def test_any_kernel_computes_the_contraction(
     random_contraction: Callable[[int], Contraction],
