@@ -188,7 +188,9 @@ class Tuning:
         from irgym.search.request import SearchRequest
         from irgym.search.run import run_search
 
-        chosen = chosen_search(self.environment, task, self.searching.search, self.policy)
+        chosen = chosen_search(
+            self.environment, task, self.searching.search, self.policy, self.limits.evaluations
+        )
         if not task.objective.timed:  # nothing that runs beside the search disturbs it
             validator.prepare(task)
         progress = Progress(task, bench.evaluator, chosen.label, self.limits, self.note)

@@ -28,7 +28,7 @@ class Envs:
         for environment in environments():
             for status in environment.backends:
                 available = "yes" if status.available else "no"
-                remedy = f"; to mend it: {status.remedy}" if status.remedy else ""
+                remedy = f"; to mend it: {status.remedy}" if status.remedy and not status.available else ""
                 table.add_row(environment.name, status.name, available, status.detail + remedy)
                 rows.append(
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)

@@ -52,10 +52,15 @@ class ObservationView:
 
 
 def array_view(
-    name: str, description: str, shape: tuple[int, ...], value: Callable[[Any, Any], Any]
+    name: str,
+    description: str,
+    shape: tuple[int, ...],
+    value: Callable[[Any, Any], Any],
+    low: float = -np.inf,
+    high: float = np.inf,
 ) -> ObservationView:
     """Return the view whose values are float32 arrays of one shape, which ends the description."""
-    return ObservationView(name, f"{description}; float32, {list(shape)}", box(shape), value)
+    return ObservationView(name, f"{description}; float32, {list(shape)}", box(shape, low, high), value)
 
 
 def box(shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf) -> Callable[[], Any]:

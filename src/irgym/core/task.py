@@ -74,11 +74,7 @@ class Task(ABC, Generic[S]):
 
     @abstractmethod
     def step(self, state: S, action: Action) -> S:
-        """Return the state after `action`, which `accepts` must accept.
-
-        Raises:
-            ScheduleError: The action does not apply.
-        """
+        """Return the state after an action that `accepts` accepts: callers make sure of that."""
 
     def accepts(self, state: S, action: Action) -> bool:
         """Say whether an action can be stepped: what the mask allows, and what it keeps from searches.

@@ -45,7 +45,11 @@ def label(search: str, policy: str | None) -> str:
 
 
 def chosen_search(
-    environment: Environment, task: Task[Any], search: str | None, policy: str | Path | Policy | None
+    environment: Environment,
+    task: Task[Any],
+    search: str | None,
+    policy: str | Path | Policy | None,
+    evaluations: int | None = None,
 ) -> ChosenSearch:
     """Return the search and the policy to use.
 
@@ -54,11 +58,13 @@ def chosen_search(
         task: The program.
         search: Name of a search; None to choose.
         policy: A policy, or the name of one; None to choose.
+        evaluations: Greatest number of evaluations; None for no limit.
 
     Raises:
         IrgymError: There is no such search or policy, or the search takes no policy although one is given.
     """
-    name, leader = _names(environment, task, search, policy)
+    few = FEW if evaluations is None else min(FEW, evaluations)
+    name, leader = _names(environment, task, search, policy, few)
     strategy = SEARCHES.load(name)()
     if leader is None:
         return ChosenSearch(name, strategy, None, None)
@@ -66,7 +72,11 @@ def chosen_search(
 
 
 def _names(
-    environment: Environment, task: Task[Any], search: str | None, policy: str | Path | Policy | None
+    environment: Environment,
+    task: Task[Any],
+    search: str | None,
+    policy: str | Path | Policy | None,
+    few: int,
 ) -> tuple[str, str | Path | Policy | None]:
     led = search is not None and needs_policy(SEARCHES.load(search)())
     if policy is not None and search is not None and not led:
@@ -74,7 +84,7 @@ def _names(
     if policy is not None or led:
         return search or "guided", DEFAULT if policy is None else policy
     counted = ask(task, Counted)
-    if search is None and task.objective.exact and counted is not None and counted.programs() <= FEW:
+    if search is None and task.objective.exact and counted is not None and counted.programs() <= few:
         return "exhaustive", None
     if search is None and can_lead(environment, task):
         return "guided", DEFAULT

@@ -6,8 +6,9 @@ from typing import Any
 from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.conformance.rule import EnvironmentRule, attempt, words_of
 from irgym.core.capabilities import Baselines, Pipelines, ask
+from irgym.core.cost import Call
 from irgym.core.dataset import Dataset
-from irgym.core.environment import Environment
+from irgym.core.environment import Environment, reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
 
@@ -106,6 +107,9 @@ def _objectives(environment: Environment, tasks: Tasks) -> str:
     if not objectives or len({objective.name for objective in objectives}) < len(objectives):
         return "there is no objective, or one is listed twice"
     for task in tasks:
+        if tuple(task.objectives) != tuple(objectives):
+            names = [[objective.name for objective in listed] for listed in (task.objectives, objectives)]
+            return f"{task.uri} lists the objectives {names[0]}, and the environment {names[1]}"
         if task.objective != objectives[0]:
             return f"the default objective of {task.uri} is {task.objective.name}, not {objectives[0].name}"
         for objective in objectives:
@@ -114,6 +118,21 @@ def _objectives(environment: Environment, tasks: Tasks) -> str:
                     return f"{task.uri} under {objective.name} is {found.uri} under {found.objective.name}"
         if wrong := _refusal(lambda task=task: task.under(NOTHING), IrgymError):
             return f"the objective {NOTHING!r} {wrong}"
+        if alike := _alike(task):
+            return alike
+    return ""
+
+
+def _alike(task: Task[Any]) -> str:
+    """Return which objectives measure the same thing, in words; empty where none do."""
+    measured: dict[Call, str] = {}
+    for objective in task.objectives:
+        job = task.under(objective.name).job(task.initial())
+        if job.known is not None or job.parts:
+            continue
+        if job.call in measured:
+            return f"{task.uri} is measured by the same call under {measured[job.call]} and {objective.name}"
+        measured[job.call] = objective.name
     return ""
 
 
@@ -129,6 +148,7 @@ def _names(environment: Environment, tasks: Tasks) -> str:
             return f"{what} needs {name!r}, and the names are {known}"
         if len(set(known)) < len(known):
             return f"a name is listed twice: {known}"
+    reward_from(environment, environment.default_reward)
     if environment.validation_inputs < 1:
         return f"validation_inputs is {environment.validation_inputs}: results are compared on at least one"
     policies = environment.policies()

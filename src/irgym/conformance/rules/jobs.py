@@ -22,6 +22,8 @@ def _job(case: Case) -> str:
     for name, (given, wanted) in expected.items():
         if given != wanted:
             return f"the job's {name} is {given!r}, and the task's is {wanted!r}"
+    if job.known is None and not job.parts and not job.toolchain:
+        return "the job's toolchain is empty: name what makes the code, with versions"
     if identity_of(job) != identity_of(task.job(state)) or job.call != task.job(state).call:
         return "two calls of job() return different jobs"
     for call in (job.call, task.validation(state, 1, 0)):
@@ -103,7 +105,19 @@ def _validates(case: Case) -> str:
     found = case.bench.call(case.task.validation(case.state, 1, case.seed))
     if not isinstance(found, Validation):
         return f"the validation returns {type(found).__name__}"
-    return "" if found.ok else f"the program computes something else than the original: {found.detail}"
+    if not found.ok:
+        return f"the program computes something else than the original: {found.detail}"
+    if found.inputs < 1 and not found.blind:
+        return "the validation on 1 input compares none, and does not say why in `blind`"
+    return ""
+
+
+def _validation(case: Case) -> str:
+    task, first = case.task, case.task.initial()
+    if task.key(case.state) == task.key(first):
+        return ""
+    same = task.validation(case.state, 1, 0) == task.validation(first, 1, 0)
+    return "the call that validates is that of the original program, which has another key" if same else ""
 
 
 def _equal_jobs(first: Case, second: Case) -> str:
@@ -135,7 +149,7 @@ JOB_RULES = (
     StateRule(
         "job",
         "A job is the same at each call, can be pickled, and carries the task's program, objective and "
-        "target, and the state's key.",
+        "target, the state's key, and a toolchain.",
         _job,
     ),
     StateRule(
@@ -158,6 +172,7 @@ JOB_RULES = (
         "ends",
         True,
     ),
+    StateRule("validation", "The call that validates depends on the program.", _validation),
     StateRule("validates", "Every schedule computes what the original computes.", _validates, "once", True),
 )
 
