@@ -44,11 +44,14 @@ KILLED = """
 import os, signal, sys
 sys.path.append({toys!r})
 import dials, torch
-from irgym.agents import training
+from irgym.agents import events, training
 from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
 from pathlib import Path
+events.without_tensorflow()
+import torch.utils.tensorboard  # once, before the forks
+torch.set_num_threads(1)
 
 class Fatal(dials.Inline):
     def __init__(self, where):
