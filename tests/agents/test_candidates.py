@@ -78,7 +78,7 @@ def test_imitation_learns_the_rule_from_a_search(tmp_path):
 def test_expert_iteration_shows_what_its_searches_find():
     config = ImitationConfig(epochs=20, lr=5e-3, hidden=(32,))
     searches = Searches(SEARCHES.load("greedy2")(), Budget(evaluations=30), programs=6, transferred=2)
-    programs = [task for task in rewriting.TRAIN if len(task.ops) > 5]  # searches see no end of the others
+    programs = [task for task in rewriting.TRAIN if len(task.ops) > 5]  # no search sees all of these
     rounds = expert_iteration(config, searches, programs, rewriting.Known())
     first, second = next(rounds), next(rounds)
     assert second.share is not None and second.share > 0.8 and len(second.shown) > len(first.shown)

@@ -49,7 +49,9 @@ def test_a_files_suffix_and_content_tell_its_environment(
         ("a.mlir", LINALG + STABLEHLO, "of several environments"),
     ],
 )
-def test_a_file_of_no_one_environment_is_one_sentence(name: str, text: str, words: str, tmp_path: Path):
+def test_a_file_of_no_single_environment_is_refused_in_one_sentence(
+    name: str, text: str, words: str, tmp_path: Path
+):
     with pytest.raises(ProgramError, match=f"{words}: name the environment, as in linalg:"):
         locate(place(tmp_path / name, text))
 
@@ -150,7 +152,7 @@ def test_a_module_with_inputs_in_a_structure():
         torch.testing.assert_close(result(x, state), module(x, state))
 
 
-def test_what_was_named_is_not_called():
+def test_the_result_of_a_named_program_is_not_callable():
     result = irgym.replay("loops://mm/8x8x8", "")
     with pytest.raises(IrgymError, match="given by its name, so there is nothing to call it like: export it"):
         result(1)

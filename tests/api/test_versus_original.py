@@ -61,7 +61,7 @@ def work(size: int) -> Callable[[Any], Any]:
     return function
 
 
-def test_what_takes_three_times_as_long_is_a_third_as_fast():
+def test_a_program_that_takes_three_times_as_long_is_a_third_as_fast():
     x = torch.eye(128)
     once, thrice = work(4), work(12)
     assert 0.2 < time_calls(thrice, once, [x], 9, "once").ratio < 0.5

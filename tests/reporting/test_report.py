@@ -101,7 +101,7 @@ def report(run) -> str:
 
 @pytest.fixture(scope="module")
 def reports() -> dict[str, str]:
-    """What has been written already."""
+    """Reports that were written already, by name."""
     return {}
 
 

@@ -125,7 +125,7 @@ class Wide(rewriting.Rewriting):
         return self.space.mask([True, *[False] * 3], (), self.pairs)
 
 
-def test_of_very_many_candidates_some_are_considered():
+def test_a_search_considers_some_of_very_many_candidates():
     at = session(Wide("b"))
     assert not at.countable(at.root)
     chosen = at.actions(at.root)

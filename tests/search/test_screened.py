@@ -59,7 +59,7 @@ def test_known_costs_are_refused():
         run_search(Screened(), PassTask(URIS[0]), PassBench(), SearchRequest(Budget(10), seed=0))
 
 
-def test_what_is_missing_is_named(monkeypatch):
+def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setattr(model.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BackendError, match=r"irgym\[screen\]"):
         found(Screened(), 10)
