@@ -268,7 +268,7 @@ class ActionSpace:
         """Return how many actions `mask` lets be taken."""
         return sum(
             prod(
-                np.count_nonzero(mask.params[offset : offset + size])
+                int(np.count_nonzero(mask.params[offset : offset + size]))
                 for offset, size in zip(self.slot_offsets[kind], self.slot_sizes[kind], strict=True)
             )
             * len(self.names(mask, kind))
