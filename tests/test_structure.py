@@ -1,7 +1,7 @@
 """The structure of the sources: sizes that a person can read, and calls that a person can remember."""
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import irgym
@@ -17,10 +17,9 @@ DATA = {"envs/hlo/programs/numeric_families.py"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
-def functions(path: Path) -> Iterator[Function]:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, Function):
-            yield node
+@cache
+def functions(path: Path) -> list[Function]:
+    return [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, Function)]
 
 
 def files() -> list[Path]:

@@ -24,11 +24,11 @@ LEARNS = ApexConfig(
     iterations=60,
     episodes=32,
     actors=2,
-    updates=24,
-    lr=1e-3,
+    updates=16,
+    lr=2e-3,
     lr_end=1e-4,
-    target_every=32,
-    hidden=(64, 64),
+    target_every=16,
+    hidden=(64,),
     replay=10_000,
 )
 QUICK = replace(

@@ -82,7 +82,7 @@ def test_an_episode_follows_its_script_to_the_end(seed):
     assert anew.last[1] == outcomes.last[1]
 
 
-def test_what_does_not_apply_is_left_out_and_what_is_free_is_the_policys(learner):
+def test_inapplicable_actions_are_skipped_and_free_ones_left_to_the_policy(learner):
     layout = learner.layout
     legal = np.ones((2, layout.segments, layout.width), dtype=np.bool_)
     legal[0, 0, 1] = False
@@ -115,7 +115,7 @@ def test_parameters_that_do_not_apply_are_omitted_where_they_can_be():
     assert second == rows[3], "an action is left out of which nothing applies, or what cannot be omitted"
 
 
-def test_what_is_random_is_any_legal_kind_of_action(learner):
+def test_random_actions_are_of_any_legal_kind(learner):
     layout = learner.layout
     legal = np.zeros((1, layout.segments, layout.width), dtype=np.bool_)
     legal[0, 0, :2] = True
@@ -132,7 +132,7 @@ def test_what_is_random_is_any_legal_kind_of_action(learner):
     assert after.behaviour_logp.tolist() == [-1], "the script is at its end"
 
 
-def test_what_is_random_of_an_action_is_any_legal_parameter(learner):
+def test_random_parameters_take_any_legal_value(learner):
     layout = learner.layout
     row = int(np.argmax(layout.active.sum(axis=1)))
     slot = int(np.flatnonzero(layout.active[row])[1])
@@ -148,7 +148,7 @@ def test_what_is_random_of_an_action_is_any_legal_parameter(learner):
     assert (drawn[:, rest] == varied[rest]).all()
 
 
-def test_what_is_left_free_does_not_end_the_episode_where_it_can_go_on(learner):
+def test_free_actions_do_not_end_an_episode_that_can_go_on(learner):
     layout = learner.layout
     legal = np.ones((2, layout.segments, layout.width), dtype=np.bool_)
     legal[1, 0] = False
@@ -192,7 +192,7 @@ def test_failed_episodes_are_not_kept(learner):
     assert list(archive.costs) == [1]
 
 
-def test_of_equally_good_episodes_that_is_kept_which_others_have_or_a_shorter_one(learner):
+def test_a_shorter_or_shared_episode_is_kept_among_equally_good_ones(learner):
     archive = Archive([""] * 9, learner.layout, learner.encoder)
     trajectories, _ = random_episodes(learner, [0] * 12)
     lengths = np.bincount(trajectories.episode)
@@ -283,7 +283,7 @@ def archive_of(kinds, episodes, encoder, layout=TILED, sketched=(), share=0.0):
     return archive
 
 
-def test_what_comes_from_another_kind_may_be_for_loops_further_in_or_out(learner):
+def test_actions_of_another_kind_may_shift_to_inner_or_outer_loops(learner):
     choices = np.array([[1, 1, 2, 0, 0, 0], [2, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 0]])
     archive = archive_of(["product", "convolution", "product"], [choices], learner.encoder)
 

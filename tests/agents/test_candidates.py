@@ -34,7 +34,7 @@ PPO = PPOConfig(
     iterations=60, episodes=32, minibatch=128, lr=3e-3, lr_end=1e-3, gamma=0.98, entropy=0.02, hidden=(32,)
 )
 DQN = DQNConfig(
-    iterations=60, episodes=32, updates=32, lr=2e-3, lr_end=5e-4, gamma=0.95, exploration=0.5, hidden=(32,)
+    iterations=60, episodes=32, updates=16, lr=4e-3, lr_end=5e-4, gamma=0.95, exploration=0.5, hidden=(32,)
 )
 A2C = A2CConfig(iterations=300, episodes=16, lr=5e-3, gamma=0.98, hidden=(32,))
 LEARN = {
@@ -47,6 +47,7 @@ LEARN = {
 }
 HELD_OUT = rewriting.problem(rewriting.TEST)
 OPTIMA = {task: rewriting.optimum(task) for task in rewriting.TEST}
+LARGE = [task for task in rewriting.TEST if len(task.ops) > 7][:5]
 BEST = float(np.mean([1 - best / rewriting.cost(task.initial()) for task, best in OPTIMA.items()]))
 
 
@@ -57,7 +58,7 @@ def test_reaches_the_optimum_of_every_held_out_program(name):
 
 
 def test_imitation_learns_the_rule_from_a_search(tmp_path):
-    search, budget = SEARCHES.load("greedy2")(), Budget(evaluations=200)
+    search, budget = SEARCHES.load("greedy2")(), Budget(evaluations=50)
     shown = []
     for task in rewriting.TRAIN:
         found = run_search(search, task, rewriting.Known(), SearchRequest(budget, seed=0))
@@ -68,18 +69,17 @@ def test_imitation_learns_the_rule_from_a_search(tmp_path):
     config = replace(PPO, start=str(tmp_path / "start.pt"), iterations=30)
     assert learns(config, rewriting.problem(), BEST - 1e-6, judge=HELD_OUT)
     for name in ("rollout", "guided"):
-        search, tasks = SEARCHES.load(name)(), rewriting.TEST[:10]
-        costs = [
-            run_search(search, task, rewriting.Known(), SearchRequest(budget, 0, policy)).cost
-            for task in tasks
-        ]
-        assert sum(cost == OPTIMA[task] for cost, task in zip(costs, tasks, strict=True)) >= 9
+        search = SEARCHES.load(name)()
+        for task in LARGE:
+            found = run_search(search, task, rewriting.Known(), SearchRequest(budget, 0, policy))
+            assert found.cost == OPTIMA[task]
 
 
 def test_expert_iteration_shows_what_its_searches_find():
     config = ImitationConfig(epochs=20, lr=5e-3, hidden=(32,))
-    searches = Searches(SEARCHES.load("greedy2")(), Budget(evaluations=60), programs=12, transferred=4)
-    rounds = expert_iteration(config, searches, rewriting.TRAIN, rewriting.Known())
+    searches = Searches(SEARCHES.load("greedy2")(), Budget(evaluations=30), programs=6, transferred=2)
+    programs = [task for task in rewriting.TRAIN if len(task.ops) > 5]  # no search sees all of these
+    rounds = expert_iteration(config, searches, programs, rewriting.Known())
     first, second = next(rounds), next(rounds)
     assert second.share is not None and second.share > 0.8 and len(second.shown) > len(first.shown)
     for shown in second.shown:

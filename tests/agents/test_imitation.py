@@ -85,7 +85,7 @@ def test_transfer_says_when_nothing_runs():
         transfer([found(PROBLEM.tasks[0], {schedule("stop"): 1.0})], PROBLEM.tasks, PROBLEM.evaluator)
 
 
-def test_of_equally_good_schedules_the_likeliest_is_shown():
+def test_the_likeliest_of_equally_good_schedules_is_demonstrated():
     task = PROBLEM.tasks[0]
     [program] = transfer(WHOLE, [task], PROBLEM.evaluator)
     cheapest = program.likeliest(None, CONFIG.alike).schedule
@@ -212,7 +212,7 @@ def test_programs_of_rounds_are_spread_and_soon_all_had_their_turn():
     assert rotated(tasks, 0, len(tasks) + 1) == tasks
 
 
-def test_what_does_not_run_at_all_counts_for_no_share():
+def test_programs_that_never_run_do_not_count_in_the_share():
     policy = clone(replace(CONFIG, epochs=1), best(transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)))
 
     class Failing:
@@ -231,7 +231,7 @@ def test_a_policy_of_another_sort_or_environment_is_refused_by_its_reason(tmp_pa
         actor_for(replace(CONFIG, start=str(tmp_path / "other.pt")), PROBLEM.tasks[0])
 
 
-def test_what_is_recorded_is_shown_without_any_search(tmp_path):
+def test_recorded_schedules_are_demonstrated_without_a_search(tmp_path):
     [searched] = transfer(WHOLE, PROBLEM.tasks[:1], PROBLEM.evaluator)
     task = searched.task
     rows = [

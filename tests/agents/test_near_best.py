@@ -21,7 +21,7 @@ def test_the_shortest_of_those_that_are_about_as_good_comes_first(near):
     assert best(near, 0) == SHORT
 
 
-def test_what_is_worse_than_the_noise_is_left_out_and_what_becomes_so_goes(near):
+def test_scripts_worse_by_more_than_the_noise_are_dropped(near):
     near.add(0, SHORT, 100.0)
     near.add(0, OTHER, 106.0)
     assert set(near.of(0)) == {SHORT}
@@ -29,7 +29,7 @@ def test_what_is_worse_than_the_noise_is_left_out_and_what_becomes_so_goes(near)
     assert set(near.of(0)) == {LONG}
 
 
-def test_what_suits_more_programs_comes_before_what_is_shorter(near):
+def test_scripts_for_more_programs_come_before_shorter_ones(near):
     for program in range(3):
         near.add(program, LONG, 100.0)
     near.add(0, SHORT, 99.0)

@@ -47,7 +47,7 @@ def drawn(niches, program, count=200):
     return Counter(text(niches.own(program, rng)) for _ in range(count))
 
 
-def test_what_is_worse_than_the_best_is_kept_in_a_niche_of_its_own(niches):
+def test_a_worse_episode_is_kept_in_another_niche(niches):
     fast, packed = script(tile(1), STOP), script(tile(0), PACK, STOP)
     niches.add(0, fast, 1.0)
     niches.add(0, script(tile(2), STOP), 0.9)
@@ -93,7 +93,7 @@ def test_often_the_best_of_those_with_few_actions_is_drawn(niches):
     assert found[text(scripts[-1])] > 40
 
 
-def test_what_comes_from_others_is_the_best_of_those_drawn_in_one_niche(niches):
+def test_the_best_of_the_draws_in_a_niche_is_taken_from_others(niches):
     good, poor, packed = script(tile(1), STOP), script(tile(0), STOP), script(PACK, STOP)
     niches.add(0, good, 1.0)
     niches.add(1, poor, 0.5)

@@ -62,6 +62,6 @@ def test_noise_is_not_learnt(shown: list[Demonstration]):
     assert np.exp(learnt) > 0.9 > 0.1 > np.exp(drawn)
 
 
-def test_what_noise_cannot_come_before_has_none():
+def test_an_empty_schedule_gets_no_noise():
     task = rewriting.TRAIN[0]
     assert noisy(Demonstration(task, Schedule(), 1.0), np.random.default_rng(0)) is None

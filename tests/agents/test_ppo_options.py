@@ -157,7 +157,7 @@ def reused(config: PPOConfig) -> tuple[list[int], int]:
     return explain, int(past.returns().argmax())
 
 
-def test_what_is_reused_is_corrected_and_is_what_was_asked_for():
+def test_reused_episodes_are_the_requested_ones_and_are_corrected():
     config = replace(ONE_STEP, episodes=5, advantages="none", reuse_episodes=1, lr=5e-2)
     best = [reused(replace(config, reuse="top-k", seed=seed)) for seed in range(6)]
     assert all(place in chosen for chosen, place in best)

@@ -221,7 +221,7 @@ def test_shaped_rewards_use_the_potentials_of_every_state(base):
         np.testing.assert_allclose(shaped.rewards[own], plain.rewards[own] + shaping, rtol=1e-5, atol=1e-6)
 
 
-def test_what_only_a_critic_sees_is_the_analysis_before_each_step():
+def test_the_critics_privileged_input_is_the_analysis_before_each_step():
     tasks = [Bare(seed, 4) for seed in (3, 1)]
     trajectories, _ = order(tasks, privileged=True)
     for number, task in enumerate(tasks):

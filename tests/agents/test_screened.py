@@ -98,7 +98,7 @@ def test_without_a_screen_nothing_is_predicted(tmp_path: Path):
         assert row["predicted"] == 0 and row["rank_correlation"] is row["prediction_error"] is None
 
 
-def test_what_is_resumed_must_be_screened_alike(tmp_path: Path):
+def test_resuming_needs_the_same_screen(tmp_path: Path):
     train(PPO, PROBLEM, tmp_path, replace(screening(), details={"screen": 0.4}), iterations=1)
     with pytest.raises(IrgymError, match=r"screen = 0\.4, not None"):
         train(PPO, PROBLEM, tmp_path, Setup(details={"screen": None}), resume=True)

@@ -1,6 +1,5 @@
 import json
 import shutil
-import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -39,49 +38,76 @@ A2C = A2CConfig(iterations=8, episodes=16, hidden=(16,), normalise_observations=
 CONFIGS = {"ppo": PPO, "dqn": DQN, "a2c": A2C}
 CODES = dials.CODES[7::30]
 
+WHERE = ("evaluating", "recording")
+
 KILLED = """
 import os, signal, sys
 sys.path.append({toys!r})
 import dials, torch
-from irgym.agents import training
+from irgym.agents import events, training
 from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
 from pathlib import Path
+events.without_tensorflow()
+import torch.utils.tensorboard  # once, before the forks
+torch.set_num_threads(1)
 
 class Fatal(dials.Inline):
-    calls = 0
+    def __init__(self, where):
+        self.where, self.calls = where, 0
     def evaluate(self, jobs):
         self.calls += 1
-        if {where!r} == "evaluating" and self.calls == 5:
+        if self.where == "evaluating" and self.calls == 5:
             os.kill(os.getpid(), signal.SIGKILL)
         return super().evaluate(jobs)
 
-def progress(metrics):
-    # The line of metrics is written by now, the checkpoint is not.
-    if {where!r} == "recording" and metrics.iteration == 5:
-        os.kill(os.getpid(), signal.SIGKILL)
+def train(config, where, run):
+    def progress(metrics):
+        # The line of metrics is written by now, the checkpoint is not.
+        if where == "recording" and metrics.iteration == 5:
+            os.kill(os.getpid(), signal.SIGKILL)
+    problem = dials.problem({codes!r})
+    problem = type(problem)(problem.tasks, Fatal(where), problem.reward)
+    training.train(config, problem, Path(run), progress=progress)
 
-problem = dials.problem({codes!r})
-problem = type(problem)(problem.tasks, Fatal(), problem.reward)
-training.train({config!r}, problem, Path({run!r}), progress=progress)
+for name, config in {configs!r}.items():
+    for where in {where!r}:
+        if (child := os.fork()) == 0:
+            train(config, where, name + "-" + where)
+            os._exit(0)
+        _, status = os.waitpid(child, 0)
+        assert os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGKILL, (name, where)
 """
 
 
-@pytest.mark.parametrize("where", ["evaluating", "recording"])
+@pytest.fixture(scope="module")
+def killed_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a run of each learner killed in each way, all by forks of a single process."""
+    folder = tmp_path_factory.mktemp("killed")
+    toys = str(Path(dials.__file__).parent)
+    script = KILLED.format(toys=toys, where=WHERE, codes=CODES, configs=CONFIGS)
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, cwd=folder)
+    assert process.returncode == 0, process.stderr
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the uninterrupted run of each learner."""
+    folder = tmp_path_factory.mktemp("whole")
+    for name, config in CONFIGS.items():
+        train(config, dials.problem(CODES), folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("name", CONFIGS)
-def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(name, where, tmp_path):
-    config, problem = CONFIGS[name], dials.problem(CODES)
-    whole, killed = tmp_path / "whole", tmp_path / "killed"
-    train(config, problem, whole)
-    script = KILLED.format(
-        toys=str(Path(dials.__file__).parent), where=where, codes=CODES, config=config, run=str(killed)
-    )
-    process = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert process.returncode == -signal.SIGKILL, process.stderr
+def test_a_killed_and_resumed_run_equals_the_uninterrupted_one(name, where, killed_runs, whole_runs):
+    config, whole, killed = CONFIGS[name], whole_runs / name, killed_runs / f"{name}-{where}"
     assert len(contents(killed)) == (4 if where == "evaluating" else 5)
     assert restore(RunFolder(killed))["progress"]["iteration"] == 4
-    train(config, problem, killed, resume=True)
+    train(config, dials.problem(CODES), killed, resume=True)
     assert contents(killed) == contents(whole)
     states = [restore(RunFolder(run))["learner"] for run in (whole, killed)]
     assert equal(*states)
@@ -134,10 +160,8 @@ class TimeRunsOut:
 
 
 @pytest.mark.parametrize("name", CONFIGS)
-def test_an_iteration_that_the_deadline_ends_leaves_no_trace(name, tmp_path):
-    config, problem = CONFIGS[name], dials.problem(CODES)
-    whole, late = tmp_path / "whole", tmp_path / "late"
-    train(config, problem, whole)
+def test_an_iteration_that_the_deadline_ends_leaves_no_trace(name, whole_runs, tmp_path):
+    config, whole, late = CONFIGS[name], whole_runs / name, tmp_path / "late"
     ending = replace(dials.problem(CODES))
     ending = replace(ending, evaluator=TimeRunsOut(ending, 3))
     train(config, ending, late, seconds=1e6)

@@ -55,6 +55,6 @@ def test_programs_by_split_and_one_alone():
     assert irgym.compare("passes", URIS[1], methods=("base",)).programs == [URIS[1]]  # pyright: ignore
 
 
-def test_what_cannot_be_resumed():
+def test_a_comparison_without_a_file_cannot_be_resumed():
     with pytest.raises(IrgymError, match="name their file"):
         irgym.compare("passes", URIS[:1], comparing=irgym.Comparing(resume=True))

@@ -26,7 +26,7 @@ def test_a_result_is_recorded_with_how_it_was_found():
 
 
 def test_a_search_goes_on_from_what_was_found():
-    first = irgym.tune(PROGRAM, searching=irgym.Searching(search="evolutionary", evaluations=60))
+    first = irgym.tune(PROGRAM, searching=irgym.Searching(search="evolutionary", evaluations=30))
     again = irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=2, resume=True))
     if first.schedule:
         assert again.schedule in (first.schedule, "")  # "": where the machine was disturbed
@@ -38,11 +38,11 @@ def test_a_search_that_goes_on_draws_other_candidates():
         with CostCache(default_path()) as cache:
             return cache.stats().rows
 
-    irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=40))
+    irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=12))
     first = rows()
-    irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=40))
+    irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=12))
     assert rows() == first, "the same seed draws the same, whose costs are recorded"
-    irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=40, resume=True))
+    irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=12, resume=True))
     assert rows() > first
 
 
@@ -67,7 +67,8 @@ def test_schedules_of_other_actions_are_left_out_and_told_of(own_cache: Path):
     assert any("left out" in line and "teleport" in line for line in told)
 
 
-def test_quick_takes_the_best_without_a_search():
+def test_quick_takes_the_best_without_a_search(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("irgym.api.checks.DEFAULT_SECONDS", 0.5)
     searched = irgym.tune(PROGRAM, searching=irgym.Searching(quick=True))
     assert searched.search is not None
     best = best_first(irgym.history(PROGRAM))[0]

@@ -64,7 +64,7 @@ def test_other_names_are_left_alone(folder: Path, name: str):
         ("needing.py:pair", "needing.py:pair raised ModuleNotFoundError"),
     ],
 )
-def test_what_is_wrong_is_one_sentence(folder: Path, name: str, words: str):
+def test_bad_names_are_refused_in_one_sentence(folder: Path, name: str, words: str):
     with pytest.raises(ProgramError) as caught:
         named_object(name)
     assert words in str(caught.value) and "\n" not in str(caught.value)

@@ -96,7 +96,7 @@ def test_policies_see_what_they_were_trained_on(agent: str, tmp_path: Path):
         ("cost", "needs the cost"),
     ],
 )
-def test_what_policies_cannot_see(observation: str, words: str, tmp_path: Path):
+def test_observations_that_policies_cannot_see_are_refused(observation: str, words: str, tmp_path: Path):
     with pytest.raises(IrgymError, match=words):
         irgym.train(
             "passes",
@@ -160,7 +160,7 @@ def test_bad_options_leave_nothing_behind(options: dict[str, object], words: str
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_given_goes_before_a_recipe(tmp_path: Path):
+def test_given_options_override_a_recipe(tmp_path: Path):
     run = tmp_path / "run"
     given = {"episodes": 4, "started": 8, "minibatch": 16, "validate_every": 1}
     irgym.train(
@@ -193,6 +193,6 @@ def test_a_recipe_of_another_agent_is_refused(tmp_path: Path):
     assert not list(tmp_path.iterdir())
 
 
-def test_what_is_no_run(tmp_path: Path):
+def test_folders_without_a_run_are_refused(tmp_path: Path):
     with pytest.raises(IrgymError, match="is not a training run"):
         irgym.evaluate(tmp_path)

@@ -156,7 +156,7 @@ def test_without_a_choice_the_policy_that_ships_leads():
     assert alone.search is not None and (alone.search.name, alone.search.policy) == ("evolutionary", None)
 
 
-def test_another_objective_and_what_cannot_be():
+def test_an_objective_may_be_chosen_and_bad_requests_are_refused():
     assert (
         irgym.replay(PROGRAM, "fold0 fold1", measuring=irgym.Measuring(objective="time")).objective.name
         == "time"
@@ -169,7 +169,7 @@ def test_another_objective_and_what_cannot_be():
         irgym.replay("passes://wrong/1-0-0-0-0-0-0-0", "fold0")
 
 
-def test_what_is_wrong_is_rejected_and_the_result_says_so():
+def test_wrong_programs_are_rejected_and_the_result_says_so():
     found = irgym.tune("passes://wrong/1-0-0-0-0-0-0-0", searching=irgym.Searching(evaluations=20))
     assert found.schedule == "" and found.validated and found.no_gain
     assert found.rejected and all("wrong results" in reason for reason in found.rejected)

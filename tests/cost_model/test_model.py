@@ -34,7 +34,7 @@ def test_it_learns_and_says_nothing_before():
     assert error(model, fresh) < 0.06 < before
 
 
-def test_what_is_measured_now_corrects_what_was_measured_before():
+def test_new_measurements_correct_old_ones():
     before, now = samples(300), samples(600, sign=-1.0)
     model = CostModel(before)
     assert model.ready and error(model, samples(100)) < 0.1

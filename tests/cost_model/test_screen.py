@@ -151,7 +151,7 @@ def test_a_screen_continues_exactly():
     assert any(answer.predicted for batch in expected[3:] for answer in batch)
 
 
-def test_what_cannot_be_screened_is_refused():
+def test_tasks_that_cannot_be_screened_are_refused():
     class Silent(Told):
         def recorded(self, schedule):
             return None

@@ -207,7 +207,7 @@ def test_specifications_come_back_from_files(tmp_path):
     assert loaded.act(observations([2, 5]), masks, None) == policy.act(observations([2, 5]), masks, None)
 
 
-def test_what_does_not_suit_is_told():
+def test_unsuitable_networks_are_refused():
     encoder = SPEC.build()
     for wrong in (np.zeros(3, np.float32), CandidateObservation(np.zeros(F), np.zeros((1, G + 1)))):
         with pytest.raises(IrgymError, match="3 values with candidates of 2"):

@@ -31,7 +31,7 @@ def test_inputs_get_mean_0_and_deviation_1_and_are_limited():
     assert norm(torch.tensor([[1e9, -1e9]])).tolist() == [[10.0, -10.0]]
 
 
-def test_what_never_varied_counts_as_0():
+def test_constant_inputs_become_0():
     norm = RunningNorm(2)
     assert norm(torch.full((1, 2), 7.0)).tolist() == [[0.0, 0.0]]
     for _ in range(3):
@@ -50,7 +50,7 @@ def test_an_encoder_normalises_only_if_asked():
     np.testing.assert_allclose(normalising(batch).mean(dim=0), 0.0, atol=1e-6)
 
 
-def test_what_hardly_varied_does_not_outweigh_the_rest():
+def test_nearly_constant_inputs_do_not_outweigh_the_rest():
     norm = RunningNorm(2)
     rows = torch.zeros((1000, 2))
     rows[:, 1] = torch.linspace(-1, 1, 1000)

@@ -117,7 +117,7 @@ def test_ragged_rows_against_loops():
     assert torch.equal(join([rows.select(slice(1)), rows.select(slice(1, None))]).rows, rows.rows)
 
 
-def test_what_is_no_such_graph():
+def test_malformed_graphs_are_refused():
     encoder = network()
     with pytest.raises(IrgymError, match="takes graphs with nodes of 3 values"):
         encoder.collate([replace(BATCH[0], nodes=np.zeros((2, 4), np.float32))])
@@ -144,7 +144,7 @@ def test_features_are_hidden_throughout_a_graph():
     assert all(map(same, hidden, again))
 
 
-def test_what_never_varied_in_training_says_nothing():
+def test_features_constant_in_training_have_no_effect():
     torch.manual_seed(0)
     encoder = SPEC.build()
     rng = np.random.default_rng(0)

@@ -18,6 +18,6 @@ def test_a_search_that_comes_too_late_gets_the_least():
     assert left.share() == Budget(1, LEAST_S)
 
 
-def test_what_has_no_limit_keeps_none():
+def test_a_missing_limit_stays_missing():
     assert SharedBudget(Budget(seconds=4.0), 2).share() == Budget(None, 2.0)
     assert SharedBudget(Budget(evaluations=4), 2).share() == Budget(2, None)

@@ -33,8 +33,8 @@ def session(task):
 )
 def test_searches_find_the_optimum(name):
     strategy = SEARCHES.load(name)()
-    for task in rewriting.TEST[:5]:
-        found = run_search(strategy, task, rewriting.Known(), SearchRequest(Budget(evaluations=300), seed=0))
+    for task in (rewriting.TEST[place] for place in (2, 5, 6)):  # 120 to 240 programs each
+        found = run_search(strategy, task, rewriting.Known(), SearchRequest(Budget(evaluations=100), seed=0))
         assert found.cost == OPTIMA[task]
         text = found.schedule.text(task.space)
         assert rewriting.cost(replay(task, Schedule.parse(text, task.space))) == OPTIMA[task]
@@ -125,7 +125,7 @@ class Wide(rewriting.Rewriting):
         return self.space.mask([True, *[False] * 3], (), self.pairs)
 
 
-def test_of_very_many_candidates_some_are_considered():
+def test_a_search_considers_some_of_very_many_candidates():
     at = session(Wide("b"))
     assert not at.countable(at.root)
     chosen = at.actions(at.root)

@@ -20,7 +20,7 @@ def session(task, evaluator):
 
 @quick
 @given(seed=st.integers(0, 2**32 - 1))
-def test_whatever_is_made_replays_within_the_horizon(session, seed):
+def test_new_schedules_replay_within_the_horizon(session, seed):
     rng = np.random.default_rng(seed)
     left, right = (random_episode(session, rng)[-1] for _ in range(2))
     for node in (left, mutate(session, left, rng), splice(session, left, right, rng)):

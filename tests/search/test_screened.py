@@ -24,14 +24,19 @@ def found(strategy, evaluations, history=None):
     return np.exp(np.mean([np.log(result.cost) for result in results]))
 
 
-def test_it_finds_better_programs_with_as_many_evaluations():
-    assert found(Screened(), 120) < 0.6 * found(Evolutionary(), 120)
+@pytest.fixture(scope="module")
+def screened() -> float:
+    return found(Screened(), 64)
 
 
-def test_it_learns_from_what_was_measured_in_the_past():
+def test_it_finds_better_programs_with_as_many_evaluations(screened):
+    assert screened < 0.6 * found(Evolutionary(), 64)
+
+
+def test_it_learns_from_what_was_measured_in_the_past(screened):
     past = Remembering()
     run_search(Evolutionary(), Knobs(), past, SearchRequest(Budget(300), seed=9))
-    assert found(Screened(), 80, past) < 0.7 * found(Screened(), 80)
+    assert found(Screened(), 64, past) < 0.7 * screened
 
 
 def test_it_measures_a_generation_at_once_and_nothing_twice():
@@ -54,7 +59,7 @@ def test_known_costs_are_refused():
         run_search(Screened(), PassTask(URIS[0]), PassBench(), SearchRequest(Budget(10), seed=0))
 
 
-def test_what_is_missing_is_named(monkeypatch):
+def test_a_missing_library_is_named(monkeypatch):
     monkeypatch.setattr(model.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(BackendError, match=r"irgym\[screen\]"):
         found(Screened(), 10)

@@ -143,7 +143,7 @@ def test_seconds_are_respected(name, task, evaluator, policy):
 
 
 @pytest.mark.parametrize("marked", [True, False])
-def test_what_ends_an_episode_is_told_by_its_mark(task, evaluator, marked):
+def test_kinds_marked_as_ending_end_an_episode(task, evaluator, marked):
     last = ActionKind("halt", ends="episode") if marked else ActionKind("stop")
     task.space = ActionSpace((*task.space.kinds[:-1], last))
     session = Session(task, evaluator, SearchRequest(Budget(10)))

@@ -40,7 +40,7 @@ def space_of(passes: int) -> ActionSpace:
     return ActionSpace(tuple(ActionKind(f"pass{number}") for number in range(passes)))
 
 
-SPACES = {passes: space_of(passes) for passes in (4, 20, 60)}
+SPACES = {passes: space_of(passes) for passes in (4, 10, 20)}
 NEEDS = {passes: needs(passes) for passes in SPACES}
 
 

@@ -44,6 +44,8 @@ def in_python(text: str) -> Iterator[tuple[int, str]]:
             content = node.value.value
             if isinstance(content, str) and OPENING.match(content):
                 yield node.lineno, "a docstring that begins with `What`: begin with a noun or a verb"
+    if not any(in_prose(text)):
+        return  # to tell comments and strings from code takes long
     kinds = (tokenize.COMMENT, tokenize.STRING, getattr(tokenize, "FSTRING_MIDDLE", tokenize.STRING))
     for token in tokenize.generate_tokens(io.StringIO(text).readline):
         if token.type in kinds:
@@ -53,8 +55,9 @@ def in_python(text: str) -> Iterator[tuple[int, str]]:
 
 def in_prose(text: str) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text with habits to avoid, and what each is."""
+    line = re.sub(r"\s", " ", text)
     for pattern, remedy in _WORDS:
-        for found in pattern.finditer(re.sub(r"\s", " ", text)):
+        for found in pattern.finditer(line):
             yield text.count("\n", 0, found.start()) + 1, f"`{found[0]}`: {remedy}"
 
 

@@ -267,7 +267,11 @@ class ActionSpace:
     def count(self, mask: Mask) -> int:
         """Return how many actions `mask` lets be taken."""
         return sum(
-            prod(map(len, self.choices(mask, kind))) * len(self.names(mask, kind))
+            prod(
+                int(np.count_nonzero(mask.params[offset : offset + size]))
+                for offset, size in zip(self.slot_offsets[kind], self.slot_sizes[kind], strict=True)
+            )
+            * len(self.names(mask, kind))
             for kind in self.takeable(mask)
         )
 

@@ -164,8 +164,14 @@ def _fit(samples: Samples) -> _Predict:
     trees = ensemble.HistGradientBoostingRegressor(
         loss="absolute_error", max_features=0.3, early_stopping=False, random_state=0, **size
     )
+    controller = threads.ThreadpoolController()
     # One thread: several sum in any order, and would disturb timings on other cores.
-    with threads.threadpool_limits(1, "openmp"):
+    with controller.limit(limits=1, user_api="openmp"):
         trees.fit(*samples)
 
-    return trees.predict
+    def predict(cost_features: FloatArray) -> NDArray[np.float64]:
+        # Of some hundred rows, each of the trees takes less time than threads take to meet.
+        with controller.limit(limits=1, user_api="openmp"):
+            return trees.predict(cost_features)
+
+    return predict

@@ -230,16 +230,14 @@ class Session:
             return []
         space = self.task.space
         mask = self._onward(node)
-        if self.countable(node):
+        if _few(space, mask):
             return space.legal(mask)
         self.whole = False
         return _some(space, mask, node.schedule.text(space))
 
     def countable(self, node: Candidate) -> bool:
         """Say whether the actions that lead on from a node are at most `BRANCHES`."""
-        space = self.task.space
-        few = space.size <= BRANCHES and not space.has_candidates
-        return few or self._ended(node) or space.count(self._onward(node)) <= BRANCHES
+        return self._ended(node) or _few(self.task.space, self._onward(node))
 
     def draw(self, node: Candidate, rng: np.random.Generator) -> Action:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
@@ -327,6 +325,11 @@ class Session:
                 if self.identity(child) != self.identity(last):
                     path.append(child)
         return path
+
+
+def _few(space: ActionSpace, mask: Mask) -> bool:
+    """Say whether a mask allows at most `BRANCHES` actions."""
+    return (space.size <= BRANCHES and not space.has_candidates) or space.count(mask) <= BRANCHES
 
 
 def _some(space: ActionSpace, mask: Mask, seed: str) -> list[Action]:
