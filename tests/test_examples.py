@@ -66,7 +66,7 @@ def test_tune_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
 
 def test_train_in_python(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     pytest.importorskip("torch")
-    example("train_in_python").main(tmp_path / "run", "mm_random:count=8,low=8,high=24,seed=1", 1.0)
+    example("train_in_python").main(tmp_path / "run", "mm_random:count=8,low=8,high=24,seed=1", 3.0)
     printed = capsys.readouterr().out
     assert printed.count("loops://mm/") >= 1 and "x by: " in printed and "geometric mean" in printed
     assert (tmp_path / "run" / "policy.pt").is_file() and (tmp_path / "run" / "evaluation.json").is_file()

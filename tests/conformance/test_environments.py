@@ -13,7 +13,7 @@ from irgym.core.catalogue import ENVIRONMENTS
 TRANSFORMER = "graph://gpt2?heads=2&hidden=32&layers=1&sequence=8&vocabulary=64"
 SHARED = {"splits": "the data set x-rlflow trains and tests on the same models, as its paper does"}
 OF_TOYS = dict.fromkeys(
-    ("job", "original", "export-suffix", "records"),
+    ("job", "original", "validation", "export-suffix", "records"),
     "the toy is for searches and agents, and has no such part",
 )
 

@@ -15,9 +15,12 @@ from irgym.base.errors import IrgymError
 from irgym.conformance.errors import ConformanceError
 from irgym.conformance.rules import RULES
 from irgym.core.actions import Action, ActionSpace, Mask
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Call, Job, Measurement, Outcome, Validation
 from irgym.core.dataset import Dataset
 from irgym.core.kinds import ActionKind
+from irgym.core.objective import TIME
+from irgym.core.reward import LogSpeedup
 from irgym.core.schedule import Schedule
 
 START = (4, 6)
@@ -213,6 +216,21 @@ class WrongResults(RegisterTask):
         return Call(f"{__name__}:wrong", (state.values,))
 
 
+class ValidatesTheOriginal(RegisterTask):
+    def validation(self, state: Registers, inputs: int, seed: int) -> Call:
+        return super().validation(self.initial(), inputs, seed)
+
+
+class ComparesNothing(RegisterTask):
+    def validation(self, state: Registers, inputs: int, seed: int) -> Call:
+        return super().validation(state, 0, seed)
+
+
+class NoToolchain(RegisterTask):
+    def job(self, state: Registers) -> Job:
+        return replace(super().job(state), toolchain="")
+
+
 class ObservationOutOfItsSpace(RegisterTask):
     def seen(self, state: Registers) -> Any:
         return np.array([*state.values, 1], np.float32)
@@ -289,6 +307,9 @@ VIOLATIONS = {
     FailingStateRaises: "evaluated",
     FailureWithoutDetail: "evaluated",
     WrongResults: "validates",
+    ValidatesTheOriginal: "validation",
+    ComparesNothing: "validates",
+    NoToolchain: "job",
     ObservationOutOfItsSpace: "observation-space",
     WrongDtype: "observation-space",
     NotANumber: "observation-finite",
@@ -349,10 +370,29 @@ class ReferenceThatIsNotListed(Keeping):
 
 
 class PipelinesThatAreNotOffered(Keeping):
-    def pipelines(self) -> Any:
-        return []
-
+    pipelines = ()
     reference_pipeline = None
+
+
+class ObjectivesThatDiffer(Keeping):
+    objectives = (*Keeping.objectives, TIME)
+
+
+class MeasuresTheSame(RegisterTask):
+    objectives = (*RegisterTask.objectives, TIME)
+
+
+class ObjectivesMeasuredAlike(ObjectivesThatDiffer):
+    made = MeasuresTheSame
+
+
+class RewardThatIsAClass(Keeping):
+    default_reward: Any = LogSpeedup
+
+
+class PolicyOfOtherActions(Keeping):
+    def policies(self) -> Any:
+        return ENVIRONMENTS.load("loops").policies()
 
 
 class PolicyThatIsNotThere(Keeping):
@@ -367,6 +407,10 @@ OF_ENVIRONMENTS = {
     AnyBackend: "backends",
     AnyUri: "uri",
     ReferenceThatIsNotListed: "names",
+    ObjectivesThatDiffer: "objectives",
+    ObjectivesMeasuredAlike: "objectives",
+    RewardThatIsAClass: "names",
+    PolicyOfOtherActions: "policies",
     PipelinesThatAreNotOffered: "offers",
     PolicyThatIsNotThere: "names",
 }

@@ -50,7 +50,7 @@ def cost(values: tuple[int, int]) -> Measurement:
     return Measurement(Outcome.OK, (float(sum(values)),))
 
 
-def validate(inputs: int) -> Validation:
+def validate(values: tuple[int, int], inputs: int) -> Validation:
     return Validation(True, 0.0, "equality", inputs)
 
 
@@ -120,10 +120,12 @@ class RegisterTask(Task[Registers]):
     def job(self, state: Registers) -> Job:
         call = Call("keeping:cost", (state.values,))
         original = state.values == self.values
-        return Job(call, self.uri, self.key(state), "toy 1", "sum", original=original, target="")
+        return Job(
+            call, self.uri, self.key(state), "toy 1", self.objective.name, original=original, target=""
+        )
 
     def validation(self, state: Registers, inputs: int, seed: int) -> Call:
-        return Call("keeping:validate", (inputs,))
+        return Call("keeping:validate", (state.values, inputs))
 
     def describe(self, state: Registers) -> str:
         return f"a = {state.values[0]}, b = {state.values[1]}"

@@ -11,6 +11,8 @@ from irgym.core.dataset import Dataset
 from irgym.core.environment import Environment, reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
+from irgym.policies.plain import PlainPolicy
+from irgym.search.policies import has_torch, read_policy
 
 Tasks = tuple[Task[Any], ...]
 NOTHING = "no-such-name"
@@ -160,6 +162,21 @@ def _names(environment: Environment, tasks: Tasks) -> str:
     return ""
 
 
+def _policies(environment: Environment, tasks: Tasks) -> str:
+    for name, path in environment.policies().items():
+        policy = PlainPolicy.load(path)
+        if policy is None:
+            if not has_torch():
+                continue
+            policy = read_policy(path, None)
+        for task in tasks:
+            try:
+                policy.check(task.space, task.observe(task.initial(), policy.observation))
+            except IrgymError as error:
+                return f"the policy {name} does not suit {task.uri}: {error}"
+    return ""
+
+
 def _offers(environment: Environment, tasks: Tasks) -> str:
     baselines, pipelines = environment.baselines, environment.pipelines
     for task in tasks:
@@ -191,6 +208,7 @@ ENVIRONMENT_RULES = (
     EnvironmentRule("splits", "No program is in both splits of a data set.", _splits),
     EnvironmentRule("objectives", "Tasks can be had under each objective.", _objectives),
     EnvironmentRule("names", "References, rewards and policies that are named exist.", _names),
+    EnvironmentRule("policies", "Policies that ship suit the tasks.", _policies),
     EnvironmentRule(
         "offers", "Baselines and pipelines that are listed are offered by the tasks, and replay.", _offers
     ),
