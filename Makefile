@@ -1,5 +1,6 @@
 # make demo: install, train a small policy, compare it on held-out programs, write runs/demo/report.html
 # make test, make lint, make bench, make docs: what they say. All are safe to repeat.
+# make fuzz: all fuzzers in turn, until Ctrl-C; make fuzz SECONDS=600 sets a limit
 # make test-avx2: the tests as on a processor that has nothing wider than AVX2
 
 PYTHON ?= python3
@@ -9,7 +10,7 @@ INSTALLED := $(VENV)/.installed
 DEMO := runs/demo
 ALONE := $(PYTHON) .ci/alone.py .demo.lock
 
-.PHONY: demo again-demo test test-avx2 lint bench docs format clean
+.PHONY: demo again-demo test test-avx2 fuzz lint bench docs format clean
 
 $(INSTALLED): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
@@ -51,6 +52,9 @@ test: $(INSTALLED)
 
 test-avx2: $(INSTALLED)
 	tests/avx2/run.sh $(MAKE) test
+
+fuzz: $(INSTALLED)
+	$(BIN)/python fuzz/run.py $(if $(SECONDS),--seconds $(SECONDS))
 
 lint: $(INSTALLED)
 	$(BIN)/ruff check .

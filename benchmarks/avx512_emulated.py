@@ -29,8 +29,11 @@ from pathlib import Path
 
 import numpy as np
 import tyro
-from linalg_fuzz import PROGRAMS, drawn_state
-from loops_fuzz import random_program, random_schedule
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from fuzz.linalg.schedules import PROGRAMS, drawn_state
+from fuzz.loops.schedules import random_program, random_schedule
 
 from irgym.core.cost import Call
 from irgym.core.schedule import Schedule, replay
@@ -151,7 +154,7 @@ def linalg_cases(count: int, seed: int) -> Iterator[Case]:
             uri = PROGRAMS[number % len(PROGRAMS)]
             home = LINALG.task(uri)
             task = LinalgTask(uri, home.text, home.program, target=target, threads=None)
-            state, schedule = drawn_state(task, number, rng)
+            state, schedule = drawn_state(task, number // len(PROGRAMS) % 2 == 1, rng)
             if uri not in references:
                 references[uri] = compiled(task, "", old, "reference")
             arrays = (*task.program.arguments, *task.program.results)

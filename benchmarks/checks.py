@@ -3,16 +3,21 @@
 python benchmarks/checks.py --pairs 1000 --schedules 2000
 """
 
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
+from pathlib import Path
 
 import tyro
 from rich.console import Console
 from rich.table import Table
 
 from irgym.core.cost import Validation
+
+# The wrong results are of programs that fuzzers draw.
+sys.path.append(str(Path(__file__).resolve().parents[1]))
 
 ENVIRONMENTS = ("loops", "hlo", "linalg")
 

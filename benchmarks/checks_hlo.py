@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
-from hlo_fuzz import episodes
+from fuzz.hlo.passes import episodes
 from mutations import MUTATIONS, Array, Mutation
 
 from irgym.core.cost import Validation

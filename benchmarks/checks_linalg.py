@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 import numpy as np
-from linalg_files import FILES
-from linalg_fuzz import PROGRAMS, random_state
+from fuzz.linalg.files import FILES
+from fuzz.linalg.schedules import PROGRAMS, random_state
 from mutations import MUTATIONS, Array, Mutation
 
 from irgym.core.cost import Validation

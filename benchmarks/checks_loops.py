@@ -4,7 +4,7 @@ import random
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from loops_fuzz import random_program, random_schedule
+from fuzz.loops.schedules import random_program, random_schedule
 from mutations import MUTATIONS, Array
 
 from irgym.core.cost import Validation

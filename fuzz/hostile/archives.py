@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from hostile.case import Maker, Opening, tune
+from fuzz.hostile.case import Maker, Opening, tune
 
 Entries = dict[str, bytes]
 Change = Callable[[Entries, str], None]

@@ -12,8 +12,8 @@ from pathlib import Path
 import torch
 
 import irgym as irgym_package
-from hostile.archives import pickled, torch_pickled
-from hostile.case import Maker, Opening, irgym, tune
+from fuzz.hostile.archives import pickled, torch_pickled
+from fuzz.hostile.case import Maker, Opening, irgym, tune
 
 SHIPPED = Path(irgym_package.__file__).parent / "envs/loops/policies/contractions.pt"
 PROGRAM = "loops://mm/8x8x8"

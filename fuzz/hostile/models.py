@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 from onnx import TensorProto, helper
 
-from hostile.case import Maker, Opening, tune
+from fuzz.hostile.case import Maker, Opening, tune
 
 FLOAT = TensorProto.FLOAT
 OPSETS = (helper.make_opsetid("", 18),)

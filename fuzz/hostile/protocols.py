@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from hostile.case import Maker, Opening, python
+from fuzz.hostile.case import Maker, Opening, python
 
 
 def _traversing(folder: Path, payload: str) -> Opening:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from hostile.case import Maker, Opening, tune
+from fuzz.hostile.case import Maker, Opening, tune
 
 
 def _file(

@@ -1,4 +1,4 @@
-"""Policies that are made to do harm: `fuzz/hostile_files.py` opens the same ones by the command line."""
+"""Policies that are made to do harm: `fuzz/hostile/files.py` opens the same ones by the command line."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 import torch
-from hostile import folders
+from fuzz.hostile import folders
 
 from irgym.base.errors import StorageError
 from irgym.networks import storage

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from graph_reading.opening import Refused, opened, ran
+from fuzz.graph.reading.opening import Refused, opened, ran
 from odd_models import text
 
 import irgym

@@ -1,4 +1,4 @@
-"""Files of torch.export, valid and hostile; `fuzz/hostile_files.py` opens the same by the command line."""
+"""Files of torch.export, valid and hostile; `fuzz/hostile/files.py` opens the same by the command line."""
 
 import json
 import zipfile
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hostile import archives
+from fuzz.hostile import archives
 
 from irgym.base.errors import ProgramError
 from irgym.measure.pt2.loading import inputs_of, load, try_out

@@ -1,11 +1,11 @@
-"""Hostile models; `fuzz/hostile_files.py` opens the same ones by the command line."""
+"""Hostile models; `fuzz/hostile/files.py` opens the same ones by the command line."""
 
 from itertools import pairwise
 from pathlib import Path
 
 import onnx
 import pytest
-from hostile import models
+from fuzz.hostile import models
 from onnx import helper
 
 from irgym.base.errors import ProgramError

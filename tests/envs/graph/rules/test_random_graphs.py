@@ -4,8 +4,8 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from graph_fuzzing.maker import Maker
-from graph_fuzzing.random_graphs import grown
+from fuzz.graph.making.maker import Maker
+from fuzz.graph.making.random_graphs import grown
 from small_graphs import BLOCK, sites_of
 
 from irgym.envs.graph.ir.weights import Weights

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from graph_planted import ACCEPTED, CAUGHT, judge, judge_state, task_of
-from graph_planting.kinds import Kind
-from graph_planting.library import KINDS
+from fuzz.graph.planted import ACCEPTED, CAUGHT, judge, judge_state, task_of
+from fuzz.graph.planting.kinds import Kind
+from fuzz.graph.planting.library import KINDS
 
 from irgym.core.actions import Action
 from irgym.envs.graph.actions import ENDINGS

@@ -1,0 +1,1 @@
+"""Fuzzers, and the driver that runs them: see `run.py`."""
