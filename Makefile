@@ -42,6 +42,9 @@ $(DEMO)/report.html: $(INSTALLED)
 		--methods base,random,greedy,beam,evolutionary,policy:$(DEMO),guided:$(DEMO),numpy
 	$(BIN)/irgym report $(DEMO)
 
+# Without files of bytecode, each of hundreds of processes would compile all modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What is timed has the machine to itself; the rest runs in two processes, whose summary comes last.
 # Only files with such tests are looked through first: importing all of them takes a quarter of a minute.
 test: $(INSTALLED)

@@ -64,6 +64,7 @@ RIGHT = (
     ),
     right("evaluate", "{inputs}/run", "--limit", "1", output=("geometric mean over 1 programs",)),
     right("report", "{inputs}/run", "--out", "a.html", output=("written: a.html",)),
+    right("--version", output=("irgym ",)),
     right("cache", "stats", output=("rows",)),
     right("cache", "clear", output=("cleared: ",)),
     right(*TRAIN, output=("iteration    1", "policy: new/policy.pt")),

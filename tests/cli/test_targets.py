@@ -159,6 +159,7 @@ def test_counts_depend_on_no_target(irgym: Command, tmp_path: Path):
     assert result.code == 0 and data["target"] is None and "code for" not in data["machine"]
 
 
+@pytest.mark.timed  # spinning threads wait for ever beside another process
 @pytest.mark.parametrize(
     "program", ["loops://mm/24x24x24", "linalg://matmul/16x16x16"], ids=["loops", "linalg"]
 )

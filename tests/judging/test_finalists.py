@@ -101,8 +101,7 @@ class Surroundings:
         self.ratios = {text: list(found) for text, found in ratios.items()}
         self.measured: list[str] = []
 
-    def baselines(self) -> list[Baseline]:
-        return [Baseline("own", "the own optimiser")]
+    baselines = (Baseline("own", "the own optimiser"),)
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         self.measured += [job.schedule for job in jobs]

@@ -113,7 +113,8 @@ def test_backtracking_goes_on_from_states_that_cost_little_more_than_the_best(ta
 
 
 @pytest.mark.parametrize("name", STOCHASTIC)
-def test_ends_by_itself_when_everything_was_seen(name, task, evaluator, policy):
+def test_ends_by_itself_when_everything_was_seen(name, task, evaluator, policy, monkeypatch):
+    monkeypatch.setattr("irgym.search.session.STALL", 200)
     result = search(name, task, evaluator, policy, Budget(10_000), seed=2)
     assert result.evaluations <= 256
 

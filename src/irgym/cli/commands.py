@@ -10,6 +10,7 @@ from typing import Annotated, Any, Protocol, Union, cast, get_args, get_origin
 import tyro
 from tyro.conf import subcommand
 
+import irgym
 from irgym.cli.words import check_words
 
 SUMMARIES = {
@@ -74,8 +75,12 @@ def parsed(words: Sequence[str]) -> Command:
 
     Raises:
         IrgymError: An option is given twice, or nothing.
-        SystemExit: Help was asked for, or the words are not understood; what there is to say was printed.
+        SystemExit: Help or the version was asked for, or the words are not understood; what there is to say
+            was printed.
     """
+    if list(words) == ["--version"]:
+        print(f"irgym {irgym.__version__}")
+        raise SystemExit(0)
     if not words or words[0] not in SUMMARIES:
         whole = bool(words) and words[0].startswith("--tyro-")  # completion of shells knows all options
         tyro.cli(_choice(whole), prog="irgym", description=_DESCRIPTION, args=words)

@@ -171,7 +171,8 @@ class Task(ABC, Generic[S]):
         known = {minimised.name: minimised for minimised in self.objectives}
         if objective not in known:
             scheme = self.uri.partition(":")[0]
-            raise IrgymError(f"{scheme} has no objective {objective!r}: choose among {', '.join(known)}")
+            among = "among " if len(known) > 1 else ""
+            raise IrgymError(f"{scheme} has no objective {objective!r}: choose {among}{', '.join(known)}")
         task = copy(self)
         task.objective = known[objective]
         return task

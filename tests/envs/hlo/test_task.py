@@ -4,6 +4,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from hlo_modules import ALL, CALLS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -24,8 +25,6 @@ from irgym.envs.hlo.task import HloTask
 from irgym.gym.env import TaskEnv
 from irgym.measure.target import host_target
 from irgym.search.rollouts import most_probable, outcome
-
-from .modules import ALL, CALLS
 
 pytestmark = pytest.mark.usefixtures("engine")
 

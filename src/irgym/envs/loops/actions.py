@@ -37,20 +37,6 @@ SPACE = ActionSpace(
     )
 )
 
-DESCRIPTIONS = {
-    "up": "move the cursor to the next loop outside",
-    "down": "move the cursor to the next loop inside",
-    "swap_up": "exchange the loop under the cursor with the one outside it; the cursor follows",
-    "swap_down": "exchange the loop under the cursor with the one inside it; the cursor follows",
-    "split": "split the loop under the cursor: the inner part gets that many iterations",
-    "merge": "join the loop under the cursor with the one inside it, if both run over one dimension",
-    "unroll": "repeat the body of the loop under the cursor as straight-line code",
-    "vectorise": "execute the loop under the cursor as vector instructions, innermost",
-    "pack_a": "copy the part of A that the loop uses into a buffer, in the order of use",
-    "pack_b": "the same for B",
-    "stop": "end the schedule",
-}
-
 
 def split_factors(contraction: Contraction, nest: Nest, place: int) -> list[bool]:
     """Say for each of `FACTORS` whether it can split the loop."""
@@ -125,7 +111,7 @@ def apply(nest: Nest, cursor: int, kind: int, factor: int) -> tuple[Nest, int]:
     """Return the nest and cursor after a legal action; only splits use `factor`.
 
     Raises:
-        ScheduleError: The kind is `stop`, which does not change the nest.
+        ScheduleError: The kind does not change the nest, as `stop`.
     """
     if kind == UP:
         return nest, cursor - 1
@@ -148,7 +134,7 @@ def apply(nest: Nest, cursor: int, kind: int, factor: int) -> tuple[Nest, int]:
     if kind in (PACK_A, PACK_B):
         packs = "".join(sorted(loop.packs + OPERANDS[kind - PACK_A]))
         return Nest((*loops[:cursor], replace(loop, packs=packs), *loops[cursor + 1 :])), cursor
-    raise ScheduleError("stop does not change the nest")
+    raise ScheduleError(f"{SPACE.kinds[kind].name} does not change the nest")
 
 
 def _swapped(loops: tuple[Loop, ...], outer: int) -> Nest:

@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import cse_flags
-import numpy as np
 import pytest
 
 from irgym.envs.cse.environment import CSE
@@ -144,13 +142,3 @@ def test_the_case_of_the_flag_that_was_kept() -> None:
     assert "%x = add nsw i32 %a, -9" in written
     lines = shared(task.analysed, "y")
     assert "%x = add i32 %a, -9" in lines and "%z = sext i32 %y to i64" in lines
-
-
-def test_random_flags_on_all_inputs() -> None:
-    rng = np.random.default_rng(5)
-    for _ in range(8):
-        module = ModuleText.read(cse_flags.drawn(rng))
-        function = analysed(module, "@f")
-        chosen = [place for place in range(len(function.candidates)) if rng.random() < 0.5]
-        assert not cse_flags.wrong(function, chosen)
-        assert not cse_flags.proofs(module, function, chosen).refuted

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-import cse_compilers
 import pytest
+from fuzz.cse import compilers
+from fuzz.fuzzer import Tally
 
 from irgym.core.schedule import replay
 from irgym.envs.cse.checking.proving.proofs import proofs_of
@@ -124,9 +125,10 @@ def test_symbols_lose_what_ties_them_to_others(line: str, wanted: str):
 
 
 def test_cpp_with_debug_information_from_clang(tmp_path: Path):
-    source, words = cse_compilers.COMMANDS["shapes.cpp -O1 -g -Xclang -disable-llvm-passes"]
-    totals, problems = cse_compilers.tried(cse_compilers.written(source, words, tmp_path), count=3)
-    assert not problems and totals["functions"] == 3 and totals["proved"] == totals["pairs"] > 0
+    source, words = compilers.COMMANDS["shapes.cpp -O1 -g -Xclang -disable-llvm-passes"]
+    tally = Tally()
+    compilers.tried(compilers.written(source, words, tmp_path), 0, tally)
+    assert not tally.findings and tally.cases
 
 
 def test_an_alias_names_the_function_behind_it():

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hlo_modules import ALL
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,8 +14,6 @@ from irgym.envs.hlo.compiling import pool as pool_module
 from irgym.envs.hlo.compiling.engine import PassFailure, load_engine
 from irgym.envs.hlo.compiling.pool import Pool
 from irgym.envs.hlo.compiling.store import Failure, Request, Store, Summary
-
-from .modules import ALL
 
 pytestmark = pytest.mark.usefixtures("engine")
 

@@ -19,7 +19,7 @@ from irgym.envs.graph.programs import upgrading
 from irgym.envs.graph.running.peers import Original, prepared
 from irgym.envs.graph.task import GraphTask
 
-CASES = Path(__file__).parents[2] / "cases" / "graph"
+CASES = Path(__file__).parents[3] / "cases" / "graph"
 
 QUERIES = {"cast_int_uint_int": "?range.x=-5:100"}
 """Options that the URIs of files need beside the path."""

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hlo_modules import ADD_ZERO, ALL, BATCHED_GATHER, CALLS
 
 from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.hlo.actions import KIND, PASSES, SPACE
@@ -15,8 +16,6 @@ from irgym.envs.hlo.compiling import engine as engine_module
 from irgym.envs.hlo.compiling.engine import load_engine
 from irgym.envs.hlo.compiling.native import build
 from irgym.envs.hlo.observing.opcodes import OPCODES, SINGLE_DEVICE
-
-from .modules import ADD_ZERO, ALL, BATCHED_GATHER, CALLS
 
 pytestmark = pytest.mark.usefixtures("engine")
 

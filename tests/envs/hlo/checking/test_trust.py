@@ -18,7 +18,7 @@ from irgym.judging.validator import Validator
 
 pytestmark = pytest.mark.usefixtures("engine")
 
-CASE = (Path(__file__).parents[2] / "cases" / "hlo" / "dedup_compare_types.txt").read_text()
+CASE = (Path(__file__).parents[3] / "cases" / "hlo" / "dedup_compare_types.txt").read_text()
 
 SUM = """HloModule sum
 ENTRY main {
