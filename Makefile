@@ -45,12 +45,13 @@ $(DEMO)/report.html: $(INSTALLED)
 # Without files of bytecode, each of hundreds of processes would compile all modules again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# What is timed has the machine to itself; the rest runs in two processes, whose summary comes last.
+# What is timed has the machine to itself; the rest runs in two processes of one thread each, whose summary
+# comes last.
 # Only files with such tests are looked through first: importing all of them takes a quarter of a minute.
 test: $(INSTALLED)
 	status=0; \
 	$(BIN)/pytest -m timed $$(grep -rl --include='*.py' 'mark\.timed' tests) || status=$$?; \
-	$(BIN)/pytest -m "not timed" -n 2 --dist loadfile || status=$$?; \
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -m "not timed" -n 2 --dist loadfile || status=$$?; \
 	exit $$status
 
 test-avx2: $(INSTALLED)
