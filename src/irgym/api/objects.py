@@ -10,6 +10,7 @@ from typing import Any, cast
 
 from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.base.reading import check_size
+from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Call
 from irgym.core.uri import is_file
@@ -94,9 +95,7 @@ def _exported(path: Path) -> tuple[object, Sequence[Any]]:
         try:
             importlib.import_module("torch")
         except ImportError as error:
-            raise BackendError(
-                f"{path} needs torch, which is not installed: run pip install 'irgym[learn]'"
-            ) from error
+            raise BackendError(f"{path} needs torch, which is not installed: run {INSTALL_TORCH}") from error
         opener.call(Call("irgym.measure.pt2.loading:try_out", (path,)), str(path), size)
     from irgym.measure.pt2.loading import inputs_of, load
 

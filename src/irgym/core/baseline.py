@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
 
+INSTALL_TORCH = "pip install 'irgym[learn]'"
+"""Command that installs torch."""
+
 
 @dataclass(frozen=True)
 class Baseline:

@@ -3,6 +3,7 @@
 from importlib.util import find_spec
 
 from irgym.base.errors import BackendError
+from irgym.core.baseline import INSTALL_TORCH
 
 if find_spec("torch") is None:
-    raise BackendError("torch is not installed: run pip install 'irgym[learn]'")
+    raise BackendError(f"torch is not installed: run {INSTALL_TORCH}")

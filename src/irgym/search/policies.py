@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from irgym.base.errors import BackendError, IrgymError, StorageError
+from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.environment import DEFAULT, Environment, default_on
 from irgym.core.task import Task
 from irgym.core.uri import is_file
@@ -116,6 +117,17 @@ def read_policy(
     return TorchPolicy.load(path)
 
 
+def policy_in(path: Path) -> "PlainPolicy | TorchPolicy":
+    """Return the policy of a file, without torch where that suffices.
+
+    Raises:
+        StorageError: The file cannot be read.
+        BackendError: It needs torch, which is not installed.
+    """
+    plain = PlainPolicy.load(path)
+    return read_policy(path, None) if plain is None else plain
+
+
 def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> Policy:
     """Return a policy that suits a task; one that was trained for other targets says so on stderr.
 
@@ -124,9 +136,7 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
         BackendError: It needs torch, which is not installed.
     """
     target = _target(task)
-    path = policy_path(name, environment, target)
-    plain = PlainPolicy.load(path)
-    policy = read_policy(path, None) if plain is None else plain
+    policy = policy_in(policy_path(name, environment, target))
     if target is not None and policy.targets and target not in policy.targets:
         print(
             f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
@@ -136,7 +146,7 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
     state = task.initial()
     seen = task.observe(state, policy.observation)
     policy.check(task.space, seen)
-    if plain is None:
+    if not isinstance(policy, PlainPolicy):
         # The first call is slow: torch prepares itself.
         policy.act([seen], [task.mask(state)], None)
     return policy
@@ -187,4 +197,4 @@ def require_torch(purpose: str) -> None:
         BackendError: It cannot.
     """
     if not has_torch():
-        raise BackendError(f"{purpose} needs torch: run pip install 'irgym[learn]'")
+        raise BackendError(f"{purpose} needs torch: run {INSTALL_TORCH}")

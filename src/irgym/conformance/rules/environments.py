@@ -11,8 +11,7 @@ from irgym.core.dataset import Dataset
 from irgym.core.environment import Environment, reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
-from irgym.policies.plain import PlainPolicy
-from irgym.search.policies import has_torch, read_policy
+from irgym.search.policies import policy_in
 
 Tasks = tuple[Task[Any], ...]
 NOTHING = "no-such-name"
@@ -163,12 +162,12 @@ def _names(environment: Environment, tasks: Tasks) -> str:
 
 
 def _policies(environment: Environment, tasks: Tasks) -> str:
-    for name, path in environment.policies().items():
-        policy = PlainPolicy.load(path)
-        if policy is None:
-            if not has_torch():
-                continue
-            policy = read_policy(path, None)
+    names = {path: name for name, path in environment.policies().items()}  # a file may have several
+    for path, name in names.items():
+        try:
+            policy = policy_in(path)
+        except BackendError:
+            continue  # torch is not installed
         for task in tasks:
             try:
                 policy.check(task.space, task.observe(task.initial(), policy.observation))

@@ -211,10 +211,10 @@ class GraphTask(Task[GraphState]):
 
     def job(self, state: GraphState) -> Job:
         """Return the job for the cost: a sum over operators under `model`, known under `nodes`."""
-        known = count(state.graph) if self.objective == NODES else None
+        known = None
         call = Call(f"{RUNNER}:measure", (self.path, state.graph, self.threads, state.level))
-        if known is not None:
-            call = Call(f"{count.__module__}:{count.__name__}", (state.graph,))
+        if self.objective == NODES:
+            known, call = count(state.graph), Call(f"{count.__module__}:{count.__name__}", (state.graph,))
         return Job(
             call,
             program=self.uri,

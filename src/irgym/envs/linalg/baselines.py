@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import BaselineError, ProgramError
+from irgym.core.baseline import INSTALL_TORCH
 from irgym.envs.linalg.programs.lattice import lattice
 from irgym.envs.linalg.programs.operators import EPSILON, Operator
 from irgym.envs.linalg.programs.uris import TORCH, WEIGHTS, File, Network, Source
@@ -65,7 +66,7 @@ def _torch_baseline(source: Source, inputs: Arrays, threads: int, *, compiled: b
     try:
         torch: Any = import_module("torch")
     except ImportError:
-        raise BaselineError("torch is not installed: run pip install 'irgym[learn]'") from None
+        raise BaselineError(f"torch is not installed: run {INSTALL_TORCH}") from None
     torch.set_num_threads(threads)
     function = _torch_function(torch, source)
     tensors = [torch.from_numpy(array) for array in inputs]

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
-from irgym.core.baseline import Baseline
+from irgym.core.baseline import INSTALL_TORCH, Baseline
 from irgym.core.bench import Bench
 from irgym.core.catalogue import mentions
 from irgym.core.cost import Validation
@@ -43,10 +43,6 @@ SCHEME = "linalg"
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """Limits of compiling and running a candidate; on some candidates MLIR does not terminate."""
-
-
-INSTALL_TORCH = "pip install 'irgym[learn]'"
-"""Command that installs torch."""
 
 
 class LinalgEnvironment(Environment):

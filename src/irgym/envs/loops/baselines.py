@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import BackendError, IrgymError
+from irgym.core.baseline import INSTALL_TORCH
 from irgym.envs.loops.programs.contraction import Contraction, Floats
 from irgym.measure.arrays import aligned
 from irgym.measure.baselines import PreparedBaseline, numpy_kernels, repeat
@@ -77,7 +78,7 @@ def torch_baseline(contraction: Contraction, a: Floats, b: Floats, threads: int)
     try:
         torch: Any = import_module("torch")
     except ImportError:
-        raise BackendError("torch is not installed: run pip install 'irgym[learn]'") from None
+        raise BackendError(f"torch is not installed: run {INSTALL_TORCH}") from None
     torch.set_num_threads(threads)
     left, right = torch.from_numpy(a), torch.from_numpy(b)
     family = contraction.uri.split("/")[2]

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from irgym.core.baseline import Baseline
+from irgym.core.baseline import INSTALL_TORCH, Baseline
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, policies_in
@@ -20,9 +20,6 @@ from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import host_target, target_of
 from irgym.measure.variables import SLEEPING
-
-INSTALL_TORCH = "pip install 'irgym[learn]'"
-"""Command that installs torch."""
 
 
 class LoopsEnvironment(Environment):

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import BackendError, ProgramError
 from irgym.base.files import write_files
+from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.cost import Call
 from irgym.envs.linalg.compiling.toolchain import compiler_version
-from irgym.envs.linalg.programs.sources import INSTALL_TORCH, LIMITS, STORE, answer
+from irgym.envs.linalg.programs.sources import LIMITS, STORE, answer
 from irgym.envs.linalg.programs.uris import SUFFIX, TORCH
 from irgym.envs.linalg.programs.weights import ARCHIVE, archived
 from irgym.measure.isolation.child import Child

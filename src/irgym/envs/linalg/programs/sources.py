@@ -7,6 +7,7 @@ from pathlib import Path
 
 from irgym.base.errors import BackendError, ProgramError
 from irgym.base.reading import content_of_program
+from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.cost import Call
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
@@ -27,9 +28,6 @@ LIMITS = Limits(timeout_s=600.0, memory_bytes=8 * GIB)
 
 STORE = Store("linalg/programs", SUFFIX)
 """Store of programs as MLIR, linalg on tensors."""
-
-INSTALL_TORCH = "pip install 'irgym[learn]'"
-"""The command that installs torch."""
 
 
 class Sources:
