@@ -87,7 +87,10 @@ def parsed(words: Sequence[str]) -> Command:
         raise AssertionError(f"{words[:1]} is no command, and was taken for one")
     kind = command_class(words[0])
     check_words(words[1:], _many(kind))
-    return tyro.cli(kind, prog=f"irgym {words[0]}", args=words[1:])
+    # All help is in docstrings: tyro would tokenise the source for comments, for a third of the time it takes.
+    return tyro.cli(
+        kind, prog=f"irgym {words[0]}", args=words[1:], config=(tyro.conf.HelptextFromCommentsOff,)
+    )
 
 
 _DESCRIPTION = "Reinforcement learning and search for compiler optimisation, on real compilers."
