@@ -17,7 +17,8 @@ DTYPES = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "i64": np.int64
 def _shapes(text: str) -> tuple[list[Any], list[Any]]:
     """Shapes and element types of the arguments and results."""
     with mlir():
-        signature = function_of(parse(text)).type
+        module = parse(text)  # freed with this variable: a function does not keep its module
+        signature = function_of(module).type
         inputs, results = (
             [(tuple(kind.shape), DTYPES[str(kind.element_type)]) for kind in map(ir.RankedTensorType, types)]
             for types in (signature.inputs, signature.results)
