@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import irgym
@@ -15,7 +16,10 @@ def module_name(path: Path) -> str:
     return ".".join(["irgym", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
 
 
-MODULES = {module_name(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
+@cache
+def modules() -> dict[str, ast.Module]:
+    """Return irgym's modules by name."""
+    return {module_name(path): ast.parse(path.read_text()) for path in ROOT.rglob("*.py")}
 
 
 def definitions(tree: ast.Module) -> Iterator[tuple[str, ast.AST]]:
@@ -53,7 +57,7 @@ def texts(module: str, tree: ast.Module) -> Iterator[str]:
 def test_functions_named_in_text_exist():
     found = {
         (module, *named.groups())
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for text in texts(module, tree)
         if (named := NAMED.fullmatch(text))
     }
@@ -61,6 +65,6 @@ def test_functions_named_in_text_exist():
     missing = [
         f"{module} names {place}:{name}"
         for module, place, name in sorted(found)
-        if place not in MODULES or (name != "{}" and name not in dict(definitions(MODULES[place])))
+        if place not in modules() or (name != "{}" and name not in dict(definitions(modules()[place])))
     ]
     assert not missing, missing

@@ -5,6 +5,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -116,6 +117,7 @@ class Rewriting(Task[State]):
         raise NotImplementedError
 
 
+@cache
 def optimum(task: Rewriting) -> float:
     """Return the least cost within reach, by brute force."""
     seen = frontier = {task.initial()}
