@@ -16,7 +16,6 @@ from irgym.measure.isolation.child import Child, Limits
 from irgym.measure.locks import holder_of, lock_file
 from irgym.measure.machine import SLOT, Slot, core_lock
 
-pytestmark = pytest.mark.timed
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 HOLD = """

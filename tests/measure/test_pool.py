@@ -12,7 +12,6 @@ from irgym.core.cost import Call
 from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Returned, TimedOut
 from irgym.measure.pool import WorkerPool
 
-pytestmark = pytest.mark.timed
 STEP = "planted_pool:step"
 KEY = itemgetter(0)
 

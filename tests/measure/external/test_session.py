@@ -16,7 +16,6 @@ from irgym.measure.external.protocol import Answered, Garbled, LineLimits
 from irgym.measure.external.session import LineSession
 from irgym.measure.isolation.protocol import Crashed, TimedOut
 
-pytestmark = pytest.mark.timed
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 SCRIPT = Path(__file__).parents[2] / "toys" / "liner.py"

@@ -6,8 +6,6 @@ from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Crashed, Limits, Returned, TimedOut
 from irgym.measure.machine import timing_core
 
-pytestmark = pytest.mark.timed
-
 
 @pytest.fixture(params=[1, 2])
 def farm(request):

@@ -28,7 +28,6 @@ from irgym.measure.isolation.child import (
 )
 from irgym.measure.machine import core_lock, timing_core
 
-pytestmark = pytest.mark.timed
 linux = pytest.mark.skipif(sys.platform != "linux", reason="needs Linux")
 
 

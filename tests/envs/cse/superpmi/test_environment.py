@@ -13,8 +13,6 @@ from irgym.envs.cse.superpmi.environment import SuperPmiEnvironment
 from irgym.envs.cse.superpmi.session import Collection
 from irgym.envs.cse.superpmi.uris import parse_uri, uri_of
 
-pytestmark = pytest.mark.timed
-
 
 @pytest.fixture
 def collection(

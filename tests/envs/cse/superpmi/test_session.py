@@ -9,8 +9,6 @@ import pytest
 from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.envs.cse.superpmi.session import Collection, SuperPmi, replayed, request_of
 
-pytestmark = pytest.mark.timed
-
 Open = Callable[..., SuperPmi]
 
 
