@@ -4,10 +4,12 @@ import gc
 import os
 import signal
 import tempfile
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
+from kept_children import Shelf
 
 from irgym.base.errors import BackendError
 from irgym.envs.hlo.compiling.native.build import build
@@ -74,6 +76,24 @@ def engine() -> None:
         build()
     except BackendError as error:
         pytest.skip(str(error))
+
+
+@pytest.fixture(scope="session")
+def shelf() -> Iterator[Shelf]:
+    """Isolated processes between two tests."""
+    shelf = Shelf()
+    yield shelf
+    shelf.close()
+
+
+@pytest.fixture(autouse=True)
+def kept_children(shelf: Shelf, request: pytest.FixtureRequest) -> Iterator[None]:
+    """Share isolated processes with other tests, except where they are tested or something is timed."""
+    if "measure" in request.path.parts or request.node.get_closest_marker("timed"):
+        yield
+        return
+    with shelf.used():
+        yield
 
 
 @pytest.fixture(autouse=True)
