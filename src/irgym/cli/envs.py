@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from irgym.api.doctor import Extra, Kept, extras, installation, kept
+from irgym.api.doctor import Extra, Kept, extras, hidden_parts, installation, kept
 from irgym.api.programs import environments
 from irgym.cli.output import console, write_json_to
 
@@ -36,6 +36,8 @@ class Envs:
         out, here, parts, caches = console(), installation(), extras(), kept()
         out.print(here)
         out.print(table)
+        for sentence in hidden_parts():
+            out.print(sentence)
         out.print(_extras_table(parts))
         out.print(_kept_text(caches))
         found = {
