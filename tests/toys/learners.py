@@ -15,3 +15,5 @@ SMALL: dict[str, Any] = {
     "dqn": DQNConfig(**_Q),
     "apex": ApexConfig(**_Q, actors=2),
 }
+FARMED = {"apex"}
+"""Agents that need a farm."""
