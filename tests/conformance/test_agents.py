@@ -19,6 +19,7 @@ from irgym.agents import AGENTS
 from irgym.agents.algorithms.a2c import A2C, A2CConfig
 from irgym.agents.algorithms.dqn import DQN, DQNConfig
 from irgym.agents.episodes.rollout import rollout
+from irgym.agents.hyperparameters import Episodes
 from irgym.agents.learner import NEEDED
 from irgym.base.errors import IrgymError
 from irgym.conformance.agents import check_training
@@ -294,9 +295,15 @@ def test_every_rule_is_planted():
     assert planted == {rule.name for rule in AGENT_RULES}
 
 
-def test_agents_are_checked_by_name_and_by_class():
-    irgym.check_agent("a2c", ORDERING, ["passes://0", "passes://1"], iterations=2)
-    irgym.check_agent(A2CConfig, ORDERING, dataset="all", iterations=2)
+@dataclass(frozen=True)
+class Little(A2CConfig):
+    episodes: Episodes = 2
+
+
+def test_agents_are_checked_by_name_and_by_class(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(AGENTS.builtin, "little", f"{__name__}:Little")  # type: ignore[arg-type]
+    irgym.check_agent("little", ORDERING, ["passes://0"], iterations=2)
+    irgym.check_agent(Little, ORDERING, dataset="all", iterations=2)
     with pytest.raises(ConformanceError, match="int breaks the rule 'fields': it is no dataclass"):
         irgym.check_agent(int)  # type: ignore[arg-type]
     with pytest.raises(IrgymError, match="there is no agent 'none'"):
@@ -310,7 +317,7 @@ def test_no_time_is_measured(monkeypatch: pytest.MonkeyPatch):
 
     assert LOOPS.objectives == (TIME,)
     monkeypatch.setattr(type(LOOPS), "bench", lambda *arguments, **keywords: pytest.fail("a bench"))
-    irgym.check_agent(SMALL["a2c"], LOOPS, ["loops://mm/8x8x8", "loops://mm/8x9x8"], iterations=2)
+    irgym.check_agent(Little(hidden=(8,)), LOOPS, ["loops://mm/8x8x8", "loops://mm/8x9x8"], iterations=2)
 
 
 @pytest.mark.parametrize(

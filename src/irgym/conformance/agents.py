@@ -74,6 +74,8 @@ def check_agent(
     """
     home = ENVIRONMENTS.load(environment) if isinstance(environment, str) else environment
     uris = tuple(programs) or tuple(spread(dataset_named(home, dataset).train, PROGRAMS))
+    if not uris:
+        raise IrgymError(f"the data set {dataset} has no training programs: choose another, or give programs")
     with _problem(home, uris) as problem:
         check_training(_configuration(agent), problem, iterations=iterations, skip=skip)
 

@@ -88,8 +88,8 @@ def _beyond(hint: Any) -> Iterator[Any]:
 
 def _built(trial: Trial) -> str:
     learner = trial.config.build(trial.problem)
-    _, resolved = attempt(lambda: asdict(cast(Any, learner.config)))
-    if resolved is not None or asdict(cast(Any, learner.config)).keys() != trial.values.keys():
+    held, _ = attempt(asdict, learner.config)
+    if held is None or held.keys() != trial.values.keys():
         return "the learner's `config` is not the configuration, with its defaults resolved"
     return ""
 
