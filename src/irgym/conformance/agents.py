@@ -61,7 +61,8 @@ def check_agent(
     Args:
         agent: The configuration, small enough to learn within seconds; or its class or its name, for its
             defaults with hidden layers of 16.
-        environment: The environment to train on, or its name.
+        environment: The environment to train on, or its name. An agent that acts on a farm, as Ape-X does,
+            needs one with an exact objective.
         programs: URIs; by default some training programs of a data set. Choose small ones.
         dataset: Name of the data set; by default the environment's own.
         iterations: Length of the trainings, at least 2. The agent must begin to learn in them.
