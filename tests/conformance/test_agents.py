@@ -333,7 +333,7 @@ def test_senseless_arguments_are_refused(keywords: Any, words: str):
         check_training(SMALL["a2c"], PROBLEM, **keywords)
 
 
-def test_generators_of_the_process_stay_as_they_are():
+def test_generators_and_threads_of_the_process_stay_as_they_are():
     random.seed(5)
     np.random.seed(5)  # noqa: NPY002
     torch.manual_seed(5)
@@ -346,5 +346,6 @@ def test_generators_of_the_process_stay_as_they_are():
     random.setstate(before[0])
     np.random.set_state(before[1])  # noqa: NPY002
     torch.set_rng_state(before[2])
-    check_training(SMALL["a2c"], PROBLEM, iterations=2)
-    assert drawn() == first
+    count = torch.get_num_threads()
+    check_training(replace(SMALL["a2c"], threads=count + 1), PROBLEM, iterations=2)
+    assert drawn() == first and torch.get_num_threads() == count
