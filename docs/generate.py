@@ -25,6 +25,7 @@ from irgym.base.values import Range
 from irgym.cli.commands import SUMMARIES, command_class
 from irgym.conformance.rule import EnvironmentRule, PairRule, Rule
 from irgym.conformance.rules import RULES
+from irgym.conformance.rules.agents import AGENT_RULES
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.environment import Environment, rewards_of
@@ -131,9 +132,17 @@ def agents() -> str:
     return table(("agent", "algorithm", "configuration"), rows())
 
 
-def hyperparameters(name: str) -> str:
-    """Return the table of an agent's hyper-parameters, those of `--set`."""
-    config: type[Any] = AGENTS.load(name)
+def hyperparameters() -> str:
+    """Return for each agent a heading and the table of the hyper-parameters, those of `--set`."""
+    return "\n".join(f"## {name}\n\n{_hyperparameters(AGENTS.load(name))}" for name in AGENTS.builtin)
+
+
+def agent_modules() -> str:
+    """Return the references to the modules of the agents, for mkdocstrings."""
+    return "".join(f"::: {AGENTS.load(name).__module__}\n" for name in AGENTS.builtin)
+
+
+def _hyperparameters(config: type[Any]) -> str:
     rows = [
         (f"`{field.name}`", _text_of(field.default), _range(field.type), meaning)
         for field, meaning in _documented(config)
@@ -249,6 +258,11 @@ def _checked(rule: Rule) -> str:
     return place + (", measured" if rule.measures else "")
 
 
+def agent_rules() -> str:
+    """Return the table of the rules that agents must keep, in the order of checking."""
+    return table(("rule", "demand"), ((f"`{rule.name}`", rule.demand) for rule in AGENT_RULES))
+
+
 def hlo_passes() -> str:
     """Return the table of the actions of `hlo`, and the default orders that run each."""
     from irgym.envs.hlo.actions import PASSES
@@ -294,10 +308,12 @@ MAKERS: dict[str, Callable[..., str]] = {
     "searches": searches,
     "agents": agents,
     "hyperparameters": hyperparameters,
+    "agent-modules": agent_modules,
     "commands": commands,
     "command": command_options,
     "capabilities": capability_table,
     "rules": rules,
+    "agent-rules": agent_rules,
     "hlo-passes": hlo_passes,
     "hlo-families": hlo_families,
 }

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from irgym.agents import AGENTS
 from irgym.cli.commands import SUMMARIES, command_class, parsed
 
 ROOT = Path(__file__).parent.parent
@@ -153,6 +154,15 @@ def test_every_page_is_in_the_navigation():
 def test_the_menu_of_the_api_lists_every_environment():
     folders = (path for path in (SOURCE / "envs").iterdir() if (path / "environment.py").exists())
     assert {path.name for path in folders} <= {path.stem for path in (ROOT / "docs" / "api").glob("*.md")}
+
+
+def test_every_agent_has_its_entries():
+    table = (ROOT / "docs" / "learners.md").read_text()
+    headings = (ROOT / "docs" / "reference" / "agents.md").read_text().splitlines()
+    modules = (ROOT / "docs" / "api" / "agents.md").read_text().splitlines()
+    for name in AGENTS.builtin:
+        assert f"| `{name}` |" in table and f"## {name}" in headings
+        assert f"::: {AGENTS.load(name).__module__}" in modules
 
 
 def test_guides_are_short():

@@ -112,4 +112,4 @@ def test_plugin_keeps_the_rules(tmp_path: Path):
         check=False,
     )
     assert done.returncode == 0, done.stdout
-    assert "2 passed" in done.stdout
+    assert "3 passed" in done.stdout

@@ -3,10 +3,9 @@
 `tune`, `replay`, `history`, `compare`, `imitate`, `train` and `evaluate` do the same as the commands of these
 names, and return what those print; so does `tune_parts` for files. Requests such as `Searching` and
 `Measuring` hold their options. `task`, `environments` and `load_policy` give programs and policies to work
-with; `check_environment` and `check_task` check the rules that environments keep. Each is imported on first
-use. `import irgym` also registers the environments with Gymnasium, as `irgym/Loops-v0` for `loops`; the
-command `irgym` does not, for it would only wait for
-Gymnasium.
+with; `check_environment`, `check_task` and `check_agent` check the rules that environments and agents keep.
+Each is imported on first use. `import irgym` also registers the environments with Gymnasium, as
+`irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for Gymnasium.
 """
 
 from importlib import import_module
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     from irgym.api.training import evaluate, train
     from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
+    from irgym.conformance.agents import check_agent
     from irgym.conformance.checking import check_environment, check_task
     from irgym.judging.result import Tuned
     from irgym.sessions import onnx_session
@@ -47,6 +47,7 @@ __all__ = [
     "Training",
     "Tuned",
     "__version__",
+    "check_agent",
     "check_environment",
     "check_task",
     "compare",
@@ -66,6 +67,7 @@ __all__ = [
 _PLACES = {
     "IrgymError": "irgym.base.errors",
     "Tuned": "irgym.judging.result",
+    "check_agent": "irgym.conformance.agents",
     "check_environment": "irgym.conformance.checking",
     "check_task": "irgym.conformance.checking",
     "compare": "irgym.api.comparing",

@@ -6,18 +6,21 @@ import numpy as np
 import pytest
 import torch
 import wild
-from trainings import contents, equal, learns
+from learners import SMALL
+from trainings import contents, learns
 
 from irgym.agents.algorithms.apex import ApexConfig, epsilons
 from irgym.agents.checkpoint import restore
 from irgym.agents.training import train
 from irgym.base.errors import IrgymError
+from irgym.conformance.agents import check_training
 from irgym.core.cost import Call
 from irgym.core.reward import RelativeImprovement
 from irgym.measure.cache import CostCache
 from irgym.measure.evaluators import Measured
 from irgym.measure.farm import LocalFarm
 from irgym.measure.isolation.protocol import Limits
+from irgym.networks.storage import difference
 from irgym.policies.run_folder import RunFolder
 
 LEARNS = ApexConfig(
@@ -69,12 +72,16 @@ def test_learns_the_dials(farm, reward):
     assert learns(LEARNS, problem, 0.9 * best)
 
 
+def test_it_keeps_the_rules(farm):
+    check_training(SMALL["apex"], on(farm))
+
+
 def test_a_training_depends_on_the_seed_and_the_actors_and_not_on_the_workers(farm):
     alone = trained(on(farm))
     with LocalFarm(2, LIMITS) as two:
-        assert equal(trained(on(two)), alone)
-    assert not equal(trained(on(farm), replace(QUICK, seed=1)), alone)
-    assert not equal(trained(on(farm), replace(QUICK, actors=4)), alone)
+        assert not difference(trained(on(two)), alone)
+    assert difference(trained(on(farm), replace(QUICK, seed=1)), alone)
+    assert difference(trained(on(farm), replace(QUICK, actors=4)), alone)
 
 
 def test_a_training_is_the_same_on_workers_of_a_scheduler(farm, tmp_path):
@@ -88,7 +95,7 @@ def test_a_training_is_the_same_on_workers_of_a_scheduler(farm, tmp_path):
         site.serve()
         site.workers("anna")
         with DaskFarm(site.endpoint, LIMITS) as far:
-            assert equal(trained(on(far)), trained(on(farm)))
+            assert not difference(trained(on(far)), trained(on(farm)))
     finally:
         site.close()
 
@@ -142,7 +149,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(farm, tmp_path):
     assert len(contents(broken)) == 4
     train(config, on(farm), broken, resume=True)
     assert contents(broken) == contents(whole)
-    assert equal(*[restore(RunFolder(run))["learner"] for run in (whole, broken)])
+    assert not difference(*[restore(RunFolder(run))["learner"] for run in (whole, broken)])
 
 
 def test_recorded_costs_repeat_a_training_of_which_each_measurement_differs(farm, tmp_path):
@@ -150,7 +157,7 @@ def test_recorded_costs_repeat_a_training_of_which_each_measurement_differs(farm
         first = trained(wild_on(farm, "scatter", cache))
         rows = cache.stats().rows
         farm.close()  # its process had remembered what it measured
-        assert equal(trained(wild_on(farm, "scatter", cache)), first)
+        assert not difference(trained(wild_on(farm, "scatter", cache)), first)
         assert cache.stats().rows == rows > 20
 
 

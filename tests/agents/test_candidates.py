@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 import rewriting
-from trainings import SEEDS, check_resuming, learns
+from trainings import SEEDS, learns
 
 from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.apex import ApexConfig
@@ -18,6 +18,7 @@ from irgym.agents.imitation.cloning import ImitationConfig, clone
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.imitation.expert_iteration import Searches, expert_iteration
 from irgym.agents.training import Setup, greedy_score, train
+from irgym.conformance.agents import check_training
 from irgym.core.schedule import replay
 from irgym.gym.env import TaskEnv
 from irgym.measure.evaluators import Measured
@@ -100,8 +101,8 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_resuming_is_exact(name, tmp_path):
-    check_resuming(EVERYTHING[name], rewriting.problem(), 4, tmp_path / "state.pt")
+def test_it_keeps_the_rules(name):
+    check_training(EVERYTHING[name], rewriting.problem(rewriting.TRAIN[:20]))
 
 
 def test_a_run_leaves_a_policy_that_names_candidates(tmp_path):

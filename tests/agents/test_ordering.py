@@ -5,11 +5,12 @@ from dataclasses import replace
 import ordering
 import pytest
 import torch
-from trainings import check_resuming, learns
+from trainings import learns
 
 from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.conformance.agents import check_training
 from irgym.core.reward import LogSpeedup, RelativeImprovement, Shaped
 
 PPO = PPOConfig(
@@ -64,9 +65,8 @@ EVERYTHING = {
 
 
 @pytest.mark.parametrize("name", EVERYTHING)
-def test_resuming_is_exact(name, tmp_path):
-    problem = ordering.problem(passes=4, reward=Shaped(RelativeImprovement()))
-    check_resuming(EVERYTHING[name], problem, 3, tmp_path / "state.pt")
+def test_it_keeps_the_rules(name):
+    check_training(EVERYTHING[name], ordering.problem(passes=4, reward=Shaped(RelativeImprovement())))
 
 
 @pytest.mark.parametrize("name", EVERYTHING)

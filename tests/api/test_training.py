@@ -5,18 +5,20 @@ from pathlib import Path
 
 import pytest
 from grouped import grouped
-from passes import URIS
+from learners import FARMED
+from passes import URIS, PassTask
 
 import irgym
+from irgym.agents import AGENTS
 from irgym.api.hyperparameters import configured
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
+from irgym.measure.target import host_target
 from irgym.policies.run_folder import RunFolder
 
 pytest.importorskip("torch")
 
-from irgym.agents import AGENTS
 
 SMALL = {"episodes": 4, "hidden": (8,)}
 
@@ -72,7 +74,7 @@ def test_one_program_is_a_data_set(tmp_path: Path):
         )
 
 
-@pytest.mark.parametrize("agent", ["ppo", "a2c", "dqn"])
+@pytest.mark.parametrize("agent", [name for name in AGENTS.builtin if name not in FARMED])
 def test_policies_see_what_they_were_trained_on(agent: str, tmp_path: Path):
     run = tmp_path / "run"
     main(["train", "passes", "--run", str(run), "--agent", agent, "--observation", "ops,total",
@@ -132,6 +134,17 @@ def test_a_run_is_the_same_from_the_command_line_and_resumes_there(
         for run in (ours, theirs)
     ]
     assert rows[0] == rows[1] and len(rows[0]) == 2
+
+
+def test_a_resumed_run_keeps_its_peak(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    peaks = iter([123.0])  # another measurement raises StopIteration
+    monkeypatch.setattr("irgym.api.training.peak_of", lambda bench, task: next(peaks))
+    monkeypatch.setattr(PassTask, "target", property(lambda task: host_target()))
+    for iterations in (1, 2):
+        training = irgym.Training(iterations=iterations, resume=iterations > 1, hyperparameters=SMALL)
+        irgym.train("passes", tmp_path, training=training)
+    assert RunFolder(tmp_path).problem().peaks == (123.0,)
+    assert len(RunFolder(tmp_path).read_metrics()) == 2
 
 
 @pytest.mark.parametrize(

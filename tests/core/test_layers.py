@@ -22,7 +22,7 @@ ALLOWED = {
     "cost_model": {"base", "core", "cost_model"},
     "search": {*BELOW, "policies", "networks", "cost_model", "search"},
     "gym": {"base", "core", "gym"},
-    "conformance": {*BELOW, "policies", "search", "conformance"},
+    "conformance": {*BELOW, "policies", "networks", "search", "agents", "conformance"},
     "envs": {*BELOW, "envs"},
     "agents": {*LEARNING, "agents"},
     "judging": {*BELOW, "policies", "search", "judging"},

@@ -1,9 +1,10 @@
-"""The environment keeps the rules of irgym, and a key that forgets too much is found."""
+"""The environment and the agent keep the rules of irgym, and a key that forgets too much is found."""
 
 import pytest
 
 import irgym
 from irgym_chain.environment import CHAIN
+from irgym_chain.reinforce import ReinforceConfig
 from irgym_chain.task import ChainTask, Joins
 
 FOUND = (
@@ -21,6 +22,10 @@ class Unordered(ChainTask):
 
 def test_the_environment_keeps_the_rules():
     irgym.check_environment(CHAIN, ["chain://30x35x15x5x10", "chain://7x1x9"], walks=40)
+
+
+def test_the_agent_keeps_the_rules():
+    irgym.check_agent(ReinforceConfig(episodes=16, hidden=(16,), normalise_observations=True), CHAIN)
 
 
 def test_a_key_of_two_programs_is_found():

@@ -21,4 +21,5 @@ AGENTS: "Registry[type[AgentConfig]]" = Registry(
         "apex": "irgym.agents.algorithms.apex:ApexConfig",
         "a2c": "irgym.agents.algorithms.a2c:A2CConfig",
     },
+    fault="irgym.agents.learner:config_fault",
 )

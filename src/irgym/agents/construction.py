@@ -47,7 +47,7 @@ def start_from(path: Path, actor: Actor) -> None:
     """
     network = TorchPolicy.load(path).network
     if not isinstance(network, Actor):
-        raise IrgymError(f"the policy {path} is a Q-learner's: start from one of PPO, A2C or imitation")
+        raise IrgymError(f"the policy {path} is a Q-learner's: start from one of PPO or of imitation")
     if network.layout.space != actor.layout.space:
         raise IrgymError(f"the policy {path} has learnt other actions: start from one of this environment")
     if _shape(network) != _shape(actor):

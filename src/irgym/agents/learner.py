@@ -1,7 +1,7 @@
 """Interfaces between training and algorithms: a configuration, and the learner that it builds."""
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from typing import Any, Protocol, cast
 
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.problem import Problem
@@ -88,3 +88,25 @@ class AgentConfig(Protocol):
             IrgymError: A value is invalid; the message says which.
         """
         ...
+
+
+NEEDED = ("iterations", "seed", "threads", "validate_every", "checkpoint_every")
+"""Fields of a configuration that `irgym train` reads."""
+
+
+def config_fault(kind: object) -> str:
+    """Return in words how a configuration's class is wrong; empty where it is right."""
+    if not isinstance(kind, type) or not is_dataclass(kind):
+        return "is no dataclass"
+    if not cast(Any, kind).__dataclass_params__.frozen:
+        return "is a dataclass that is not frozen"
+    if not callable(getattr(kind, "build", None)):
+        return "has no method `build`"
+    known = {field.name: field for field in fields(kind)}
+    for name in NEEDED:
+        if name not in known:
+            return f"has no field {name!r}"
+    for name, field in known.items():
+        if field.default is MISSING and field.default_factory is MISSING:
+            return f"has no default for its field {name!r}"
+    return ""

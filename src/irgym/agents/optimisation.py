@@ -38,6 +38,17 @@ def seeded(seed: int) -> Generator[None]:
         yield
 
 
+@contextmanager
+def threads(count: int) -> Generator[None]:
+    """Let torch use so many threads inside."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
 def anneal(start: float, end: float, iteration: int, iterations: int) -> float:
     """Interpolate linearly from `start` to `end` over the iterations; constant afterwards."""
     return start + (end - start) * min(1.0, iteration / max(1, iterations))

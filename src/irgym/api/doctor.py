@@ -9,6 +9,8 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 from irgym.measure.machine import cache_dir, fingerprint
+from irgym.search import SEARCHES
+from irgym.search.policies import has_torch
 
 NOT_FOR_USERS = ("dev", "docs")
 """Extras for irgym's own developers."""
@@ -58,6 +60,16 @@ def extras() -> list[Extra]:
     """Return the extras, and what of them is installed."""
     names = metadata("irgym").get_all("Provides-Extra") or []
     return [_extra(name) for name in names if name not in NOT_FOR_USERS]
+
+
+def hidden_parts() -> list[str]:
+    """Return a sentence for each search and agent of another package that has the name of one of ours."""
+    hidden = list(SEARCHES.hidden().values())
+    if has_torch():
+        from irgym.agents import AGENTS
+
+        hidden += AGENTS.hidden().values()
+    return hidden
 
 
 def kept() -> Kept:

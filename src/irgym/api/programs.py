@@ -84,8 +84,8 @@ class EnvironmentStatus:
     Attributes:
         name: Its name, which its URIs begin with.
         summary: One line.
-        backends: Its back ends, the preferred first; of an environment in a broken package one named `-`,
-            which says what is wrong.
+        backends: Its back ends, the preferred first; of an environment of another package that cannot be
+            used one named `-`, which says what is wrong.
     """
 
     name: str
@@ -95,7 +95,10 @@ class EnvironmentStatus:
 
 def environments() -> list[EnvironmentStatus]:
     """Return the environments, whether their back ends run here, and what to install if not."""
-    return [_status(name) for name in ENVIRONMENTS.names()]
+    hidden = [
+        EnvironmentStatus(name, "", (_broken(sentence),)) for name, sentence in ENVIRONMENTS.hidden().items()
+    ]
+    return [*map(_status, ENVIRONMENTS.names()), *hidden]
 
 
 def _status(name: str) -> EnvironmentStatus:
@@ -103,10 +106,15 @@ def _status(name: str) -> EnvironmentStatus:
         environment = ENVIRONMENTS.load(name)
         return EnvironmentStatus(name, environment.summary, tuple(environment.backends()))
     except PluginError as error:
-        what, _, remedy = str(error).rpartition(": ")
-        broken = BackendStatus("-", False, what, remedy)
+        broken = _broken(str(error))
     except Exception as error:
         if name in ENVIRONMENTS.builtin:
             raise
         broken = BackendStatus("-", False, f"it raised {type(error).__name__}: {error}", "mend its package")
     return EnvironmentStatus(name, "", (broken,))
+
+
+def _broken(sentence: str) -> BackendStatus:
+    """Return the back end of an environment that cannot be used, from a fault with its remedy."""
+    what, _, remedy = sentence.rpartition(": ")
+    return BackendStatus("-", False, what, remedy)

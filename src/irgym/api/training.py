@@ -9,11 +9,13 @@ from irgym.api.checks import check_file, check_name, check_options, check_second
 from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
 from irgym.api.requests import Measuring, Training, checked
+from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
 from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
 from irgym.comparing.results import Comparison
+from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
 from irgym.core.bench import Bench
 from irgym.core.catalogue import check_objective, dataset_named
@@ -34,6 +36,9 @@ if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
     from irgym.agents.problem import Problem
     from irgym.networks.policy import TorchPolicy
+
+TRIED = 64
+"""Training programs on which a policy is tried at the end of a training without validation."""
 
 
 def train(
@@ -58,7 +63,8 @@ def train(
         seed: Seed of all random choices.
         training: Agent, data set, reward, and how to train.
         measuring: Objective, back end, targets and farm; several targets are learnt together.
-        note: Called with a line that says what is trained, and on which machine.
+        note: Called with a line that says what is trained, and on which machine; and at the end with one if
+            the policy changes no program.
         progress: Called with the metrics of each iteration.
 
     Returns:
@@ -86,7 +92,11 @@ def train(
         problem = plan.problem(bench, peaks)
         if note is not None:
             note(plan.summary(bench, problem))
-        return plan.run(folder.path, bench, problem, seconds, progress)
+        policy = plan.run(folder.path, bench, problem, seconds, progress)
+        tried = plan.validation(problem) or spread(problem.tasks, TRIED)
+        if note is not None and changes_nothing(policy, tried):
+            note(note_of_no_change(found, len(tried)))
+        return policy
 
 
 @dataclass(frozen=True)
@@ -136,6 +146,10 @@ class _Plan:
         families = {task.uri: self.environment.family(task.uri) for task in tasks}
         return Problem(tasks, bench.evaluator, self.reward, of_target, makers, families)
 
+    def validation(self, problem: "Problem") -> Sequence[Task[Any]]:
+        """Return the programs that choose the policy to keep, if there are any."""
+        return spread(problem.tasks, self.training.validate)
+
     def summary(self, bench: Bench, problem: "Problem") -> str:
         """Return in a line what is trained, and where."""
         firsts = problem.tasks[: len(self.measuring.targets)]
@@ -156,7 +170,7 @@ class _Plan:
 
         training, share = self.training, self.training.screen
         setup = Setup(
-            validation=spread(problem.tasks, training.validate),
+            validation=self.validation(problem),
             environment=self.environment.name,
             details={
                 "dataset": self.dataset,
@@ -249,6 +263,7 @@ def evaluate(
     seed: int = 0,
     measuring: Measuring = Measuring(),
     observer: ComparisonObserver | None = None,
+    note: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Run a trained policy on every program of a split, greedily and without a search.
 
@@ -267,6 +282,7 @@ def evaluate(
         measuring: Objective, back end, target and farm; by default those of the run, but for the farm, and
             this machine if the run has several targets.
         observer: Sees each result and the progress.
+        note: Called with a line if the policy changes no program.
 
     Returns:
         A comparison with two methods: `policy:FOLDER`, and the raw policy, `raw:FOLDER`.
@@ -304,7 +320,18 @@ def evaluate(
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(folder.evaluation, comparison.to_json())
         write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
+    if note is not None and _leaves_all(comparison, where, found):
+        note(note_of_no_change(found, len(plan.programs)))
     return comparison
+
+
+def _leaves_all(comparison: Comparison, measuring: Measuring, environment: Environment) -> bool:
+    """Say whether the raw policy ran on every program, and left each as it is."""
+    rows = [row for row in comparison.rows if row.method.startswith(f"{RAW}:")]
+    return len(rows) == len(comparison.programs) and all(
+        row.cost is not None and is_unchanged(measuring.task(environment, row.program), row.schedule)
+        for row in rows
+    )
 
 
 def _best_steps(

@@ -17,23 +17,25 @@ T = TypeVar("T")
 class Registry(Generic[T]):
     """Parts of one kind, such as searches.
 
+    Our own name goes before another package's. A name that two other packages give to different parts belongs
+    to neither of them.
+
     Attributes:
         kind: What the parts are, for messages: `search`.
         group: Entry-point group in which other packages add parts: `irgym.searches`.
         builtin: Name to `package.module:attribute` of our own.
-        expected: `package.module:attribute` of what those of other packages must be instances of; empty:
-            whatever they are.
+        fault: `package.module:function` that returns in words how a part of another package is wrong, such as
+            `is no Environment`; empty words where it is right. Without it nothing is checked.
     """
 
     kind: str
     group: str
     builtin: Mapping[str, str]
-    expected: str = ""
+    fault: str = ""
 
     def names(self) -> list[str]:
         """Return all names, our own first."""
-        others = [entry.name for entry in self._entries()]
-        return [*self.builtin, *(name for name in others if name not in self.builtin)]
+        return list(dict.fromkeys([*self.builtin, *(entry.name for entry in self._entries())]))
 
     def __contains__(self, name: str) -> bool:
         """Say whether there is a part of a name; our own are known without a look at other packages."""
@@ -44,14 +46,29 @@ class Registry(Generic[T]):
 
         Raises:
             IrgymError: There is no part of that name; the message lists those that exist.
-            PluginError: Another package says that it has one, and fails when it is imported.
+            PluginError: Other packages say that they have one, and it fails when it is imported, is of
+                another kind, or is not the only one of that name.
         """
         if name in self.builtin:
             return cast(T, _attribute(self.builtin[name]))
-        for entry in self._entries():
-            if entry.name == name:
-                return cast(T, self._imported(entry))
+        found = {entry.value: entry for entry in self._entries() if entry.name == name}
+        if len(found) > 1:
+            packages = " and ".join(sorted(map(_package, found.values())))
+            raise PluginError(
+                f"the {self.kind} {name!r} is ambiguous, since {packages} each have it: uninstall all but one"
+            )
+        for entry in found.values():
+            return cast(T, self._imported(entry))
         raise IrgymError(f"there is no {self.kind} {name!r}: choose among {', '.join(self.names())}")
+
+    def hidden(self) -> dict[str, str]:
+        """Return the parts of other packages that have the name of one of ours: a sentence by name."""
+        return {
+            entry.name: f"the {self.kind} {entry.name!r} of {_package(entry)} is hidden by irgym's own: "
+            "rename it in that package, or uninstall it"
+            for entry in self._entries()
+            if entry.name in self.builtin
+        }
 
     def _entries(self) -> "Iterable[EntryPoint]":
         """Return what other packages add."""
@@ -60,20 +77,23 @@ class Registry(Generic[T]):
         return entry_points(group=self.group)
 
     def _imported(self, entry: "EntryPoint") -> Any:
-        package = entry.dist.name if entry.dist else "another package"
+        what, remedy = (
+            f"the {self.kind} {entry.name!r} of {_package(entry)}",
+            "mend that package, or uninstall it",
+        )
         try:
             part: Any = entry.load()
         except (Exception, SystemExit) as error:  # whatever it does, it must not end a list of parts
             raise PluginError(
-                f"the {self.kind} {entry.name!r} of {package} cannot be imported from {entry.value} "
-                f"({type(error).__name__}: {error}): mend that package, or uninstall it"
+                f"{what} cannot be imported from {entry.value} ({type(error).__name__}: {error}): {remedy}"
             ) from error
-        if self.expected and not isinstance(part, _attribute(self.expected)):
-            raise PluginError(
-                f"the {self.kind} {entry.name!r} of {package} is no {self.expected.partition(':')[2]} "
-                f"({entry.value}): mend that package, or uninstall it"
-            )
+        if self.fault and (fault := _attribute(self.fault)(part)):
+            raise PluginError(f"{what} {fault} ({entry.value}): {remedy}")
         return part
+
+
+def _package(entry: "EntryPoint") -> str:
+    return entry.dist.name if entry.dist else "another package"
 
 
 def _attribute(place: str) -> Any:

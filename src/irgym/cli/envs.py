@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.table import Table
 
-from irgym.api.doctor import Extra, Kept, extras, installation, kept
+from irgym.api.doctor import Extra, Kept, extras, hidden_parts, installation, kept
 from irgym.api.programs import environments
 from irgym.cli.output import console, write_json_to
 
@@ -33,14 +33,17 @@ class Envs:
                 rows.append(
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )
-        out, here, parts, caches = console(), installation(), extras(), kept()
+        out, here, parts, caches, hidden = console(), installation(), extras(), kept(), hidden_parts()
         out.print(here)
         out.print(table)
+        for sentence in hidden:
+            out.print(sentence)
         out.print(_extras_table(parts))
         out.print(_kept_text(caches))
         found = {
             "installation": here,
             "environments": rows,
+            "hidden": hidden,
             "extras": [asdict(extra) for extra in parts],
             "caches": {"folder": str(caches.folder), "bytes": dict(caches.sizes), "free": caches.free},
         }

@@ -47,6 +47,7 @@ class Evaluate:
     def run(self) -> None:
         """Evaluate, print, record."""
         out = console()
+        notes: list[str] = []
         with out.status("evaluating") as status:
             comparison = evaluate(
                 self.folder,
@@ -56,6 +57,7 @@ class Evaluate:
                 seed=self.seed,
                 measuring=self.measuring,
                 observer=Shown(out, status, with_method=False),
+                note=notes.append,
             )
         out.print(_table(comparison))
         for line in _schedules(comparison):
@@ -65,6 +67,8 @@ class Evaluate:
         policy, raw = comparison.summary
         out.print(f"geometric mean over {policy.programs} programs: {_means(comparison, policy)}")
         out.print(f"raw policy: {_means(comparison, raw)}")
+        for note in notes:
+            out.print(note)
         out.print(conditions(comparison), style="dim")
         write_json_to(self.json, comparison.to_json())
 

@@ -2,12 +2,10 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from types import MappingProxyType
 from typing import Any
 
-from irgym.base.errors import IrgymError
 from irgym.conformance.errors import ConformanceError
-from irgym.conformance.rule import broken
+from irgym.conformance.rule import NONE, broken, skipped
 from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, RULES
 from irgym.conformance.walking import Walks, walk
 from irgym.core.bench import Bench
@@ -16,7 +14,6 @@ from irgym.core.dataset import spread
 from irgym.core.environment import Environment
 from irgym.core.task import Task
 
-NONE: Mapping[str, str] = MappingProxyType({})
 PROGRAMS = 2
 """Programs of the default data set that are checked unless others are given."""
 
@@ -52,11 +49,11 @@ def check_environment(
     """
     if isinstance(environment, str):
         environment = ENVIRONMENTS.load(environment)
-    skipped = _known(skip)
+    left_out = skipped(skip, RULES)
     uris = tuple(programs) or _programs_of(environment)
     tasks = tuple(environment.task(uri) for uri in uris)
     for rule in ENVIRONMENT_RULES:
-        if rule.name not in skipped and (detail := broken(rule.check, environment, tasks)):
+        if rule.name not in left_out and (detail := broken(rule.check, environment, tasks)):
             raise ConformanceError(rule.name, environment.name, detail)
     with ExitStack() as stack:
         bench = stack.enter_context(environment.bench()) if measure else None
@@ -64,7 +61,7 @@ def check_environment(
             check_task(task, seed=seed, walks=walks, steps=steps, bench=bench, skip=skip)
             for objective in environment.objectives[1:]:
                 under = environment.task(uri, objective=objective.name)
-                walk(under, OBJECTIVE_RULES - skipped, Walks(seed, 1, steps, bench))
+                walk(under, OBJECTIVE_RULES - left_out, Walks(seed, 1, steps, bench))
 
 
 def check_task(
@@ -91,22 +88,8 @@ def check_task(
         ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
         IrgymError: A rule that does not exist is to be skipped.
     """
-    wanted = frozenset(RULES) - _known(skip)
+    wanted = frozenset(RULES) - skipped(skip, RULES)
     walk(task, wanted, Walks(seed, walks, steps, bench))
-
-
-def _known(skip: Mapping[str, str]) -> frozenset[str]:
-    """Return the rules to skip.
-
-    Raises:
-        IrgymError: There is no such rule, or a reason is missing.
-    """
-    for name, reason in skip.items():
-        if name not in RULES:
-            raise IrgymError(f"there is no rule {name!r}: choose among {', '.join(RULES)}")
-        if not reason:
-            raise IrgymError(f"the rule {name!r} is skipped without a reason: give one")
-    return frozenset(skip)
 
 
 def _programs_of(environment: Environment) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from irgym.base.errors import IrgymError
 
 
 class ConformanceError(IrgymError):
-    """A task or an environment breaks a rule.
+    """A task, an environment or an agent breaks a rule.
 
     Attributes:
         rule: Name of the rule.
-        subject: URI of the task, or name of the environment.
+        subject: URI of the task, or name of the environment or the agent's configuration.
         detail: How the rule is broken, in words.
         schedules: Texts of the smallest schedules that show it: one, or two where two states are compared;
             none where no state is involved.

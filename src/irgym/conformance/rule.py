@@ -1,12 +1,17 @@
 """Rules: a name, a sentence, and a check that returns how it is broken."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
+from irgym.base.errors import IrgymError
 from irgym.conformance.case import Case
 from irgym.core.environment import Environment
 from irgym.core.task import Task
+
+if TYPE_CHECKING:
+    from irgym.conformance.trial import Trial
 
 T = TypeVar("T")
 Where = Literal["everywhere", "ends", "once"]
@@ -64,14 +69,51 @@ class EnvironmentRule:
     check: Callable[[Environment, tuple[Task[Any], ...]], str]
 
 
+@dataclass(frozen=True)
+class AgentRule:
+    """A rule about an agent's configuration, and about the learner that it builds.
+
+    Attributes:
+        name: Name of the rule.
+        demand: One sentence: what must hold.
+        check: Returns how an agent on trial breaks it, in words; empty where it holds.
+    """
+
+    name: str
+    demand: str
+    check: "Callable[[Trial], str]"
+
+
 Rule = StateRule | PairRule | EnvironmentRule
+
+
+NONE: Mapping[str, str] = MappingProxyType({})
+"""No rules to skip."""
+
+
+def skipped(skip: Mapping[str, str], known: Collection[str]) -> frozenset[str]:
+    """Return the names of rules to skip.
+
+    Args:
+        skip: Names, each with the reason.
+        known: Names of all rules.
+
+    Raises:
+        IrgymError: There is no such rule, or a reason is missing.
+    """
+    for name, reason in skip.items():
+        if name not in known:
+            raise IrgymError(f"there is no rule {name!r}: choose among {', '.join(known)}")
+        if not reason:
+            raise IrgymError(f"the rule {name!r} is skipped without a reason: give one")
+    return frozenset(skip)
 
 
 def broken(check: Callable[..., str], *arguments: Any) -> str:
     """Return how a check's arguments break its rule, in words; empty where they keep it.
 
-    Tasks promise which errors they raise, and where; any other one breaks the rule during whose check it is
-    raised.
+    Tasks and learners promise which errors they raise, and where; any other one breaks the rule during whose
+    check it is raised.
     """
     found, error = attempt(check, *arguments)
     return found or "" if error is None else f"it raises {words_of(error)}"

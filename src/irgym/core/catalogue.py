@@ -32,7 +32,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
     },
-    expected="irgym.core.environment:Environment",
+    fault="irgym.core.environment:environment_fault",
 )
 
 

@@ -282,6 +282,11 @@ DEFAULT = "default"
 """Name of the policy that an environment recommends, where one ships."""
 
 
+def environment_fault(part: object) -> str:
+    """Return in words how another package's environment is wrong; empty where it is right."""
+    return "" if isinstance(part, Environment) else "is no Environment"
+
+
 def policies_in(folder: Path, default: str, of_targets: Mapping[str, str] | None = None) -> dict[str, Path]:
     """Return the policies in a folder by name, and the recommended ones also as `DEFAULT`.
 

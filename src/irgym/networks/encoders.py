@@ -322,7 +322,16 @@ ENCODERS: Registry[type[EncoderSpec]] = Registry(
         "candidates": "irgym.networks.candidates:CandidateSpec",
         "graph": "irgym.networks.graphs:GraphSpec",
     },
+    fault="irgym.networks.encoders:spec_fault",
 )
+
+
+def spec_fault(kind: object) -> str:
+    """Return in words how another package's encoder is wrong; empty where it is right."""
+    if not isinstance(kind, type):
+        return "is no class"
+    missing = [name for name in ("suited_to", "from_dict", "build", "to_dict") if not hasattr(kind, name)]
+    return f"has no method `{missing[0]}`" if missing else ""
 
 
 def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:

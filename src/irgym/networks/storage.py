@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
+import numpy as np
 import torch
 
 from irgym.base.files import write_file
@@ -39,6 +40,34 @@ def read(path: Path, kind: str) -> dict[str, Any]:
         StorageError: There is no such file, it is damaged, or it is something else.
     """
     return checked(path, kind, _read)
+
+
+def difference(first: Any, second: Any, place: str = "the whole") -> str:
+    """Return the first place where two contents of files differ, such as `rng[state]`; empty if none does.
+
+    Args:
+        first: Tensors, arrays, plain values, and lists and dictionaries of them.
+        second: The same.
+        place: Name of the place that they are from.
+    """
+    if isinstance(first, dict) and isinstance(second, dict):
+        ours, theirs = cast(dict[Any, Any], first), cast(dict[Any, Any], second)
+        if ours.keys() != theirs.keys():
+            return place
+        parts = ((ours[name], theirs[name], f"{place}[{name}]") for name in ours)
+        return next(filter(None, (difference(*part) for part in parts)), "")
+    if isinstance(first, list | tuple) and isinstance(second, list | tuple):
+        ours, theirs = cast(Sequence[Any], first), cast(Sequence[Any], second)
+        if len(ours) != len(theirs):
+            return place
+        pairs = enumerate(zip(ours, theirs, strict=True))
+        return next(filter(None, (difference(*pair, f"{place}[{number}]") for number, pair in pairs)), "")
+    if isinstance(first, torch.Tensor) and isinstance(second, torch.Tensor):
+        return "" if first.dtype == second.dtype and torch.equal(first, second) else place
+    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray):
+        return "" if np.array_equal(cast(Any, first), cast(Any, second)) else place
+    same = type(cast(object, first)) is type(cast(object, second))
+    return "" if same and first == second else place
 
 
 def _read(path: Path) -> Any:

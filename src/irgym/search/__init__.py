@@ -26,4 +26,5 @@ SEARCHES: Registry[StrategyFactory] = Registry(
         "guided": "irgym.search.strategies.guided:Guided",
         "rollout": "irgym.search.strategies.rollout:Rollout",
     },
+    fault="irgym.search.strategy:factory_fault",
 )

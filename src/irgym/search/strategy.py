@@ -1,6 +1,6 @@
 """The interface of search strategies, and the properties that they may declare."""
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,6 +21,17 @@ class StrategyFactory(Protocol):
     def __call__(self) -> Strategy:
         """Return the strategy."""
         ...
+
+
+def factory_fault(factory: Any) -> str:
+    """Return in words how another package's search is wrong; empty where it is right."""
+    if not callable(factory):
+        return "cannot be called to make a strategy"
+    try:
+        strategy = factory()
+    except Exception as error:  # noqa: BLE001  (nothing is known of that package)
+        return f"makes no strategy without arguments, but a {type(error).__name__} ({error})"
+    return "" if callable(getattr(strategy, "run", None)) else "makes a strategy without a method `run`"
 
 
 def needs_policy(strategy: Strategy) -> bool:

@@ -36,7 +36,11 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ApexConfig(QLearnerConfig):
-    """Hyper-parameters of Ape-X DQN."""
+    """Hyper-parameters of Ape-X DQN.
+
+    In Python, `Problem.makers` says how the workers make the tasks, and the evaluator must be `Measured`, as
+    every bench's is.
+    """
 
     name: ClassVar[str] = "Ape-X"
     actors: CountOrNone = 0
