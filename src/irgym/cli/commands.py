@@ -24,6 +24,7 @@ SUMMARIES = {
     "evaluate": "Run a trained policy on every program of a split, greedily and without a search.",
     "compare": "Compare methods on the same programs, side by side: searches, policies, other libraries.",
     "report": "Write the HTML page of a run: one file that works offline.",
+    "check": "Check on random walks that an environment keeps the rules that searches and learners rely on.",
     "cache": "Show what the cost cache holds, or empty it.",
     "worker": "Measure for the farm of a scheduler, on one core; join again after the scheduler was gone.",
     "farm": "Start the scheduler of a farm, where workers and runs meet; or show the workers of one.",

@@ -1,5 +1,6 @@
 """Rules that every environment and task must keep, checked on random walks.
 
 `irgym.check_environment` and `irgym.check_task` run them. `rules` holds the rules, `case` the schedule and
-states that a rule looks at, `walking` the walks, and `checking` the two functions.
+states that a rule looks at, `walking` the walks, `checking` the two functions, and
+`checked` what they return.
 """

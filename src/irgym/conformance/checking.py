@@ -6,9 +6,10 @@ from types import MappingProxyType
 from typing import Any
 
 from irgym.base.errors import IrgymError
+from irgym.conformance.checked import Checked, Tally
 from irgym.conformance.errors import ConformanceError
 from irgym.conformance.rule import broken
-from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, RULES
+from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, PAIR_RULES, RULES, STATE_RULES
 from irgym.conformance.walking import Walks, walk
 from irgym.core.bench import Bench
 from irgym.core.catalogue import ENVIRONMENTS
@@ -30,7 +31,7 @@ def check_environment(
     steps: int = 8,
     measure: bool = True,
     skip: Mapping[str, str] = NONE,
-) -> None:
+) -> Checked:
     """Check that an environment and the tasks of some programs keep all rules.
 
     Each program is checked under every objective of the environment: in full under the default, and by the
@@ -45,6 +46,9 @@ def check_environment(
         measure: Whether to measure states on the environment's bench and compare their results too.
         skip: Names of rules that are not checked, each with the reason.
 
+    Returns:
+        What was checked, and which actions did nothing.
+
     Raises:
         ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
         IrgymError: A program cannot be read, nothing can be measured here, or a rule that does not exist is
@@ -52,19 +56,25 @@ def check_environment(
     """
     if isinstance(environment, str):
         environment = ENVIRONMENTS.load(environment)
-    skipped = _known(skip)
+    skipped, tally = _known(skip), Tally()
+    _check_walks(seed, walks, steps)
     uris = tuple(programs) or _programs_of(environment)
     tasks = tuple(environment.task(uri) for uri in uris)
     for rule in ENVIRONMENT_RULES:
-        if rule.name not in skipped and (detail := broken(rule.check, environment, tasks)):
+        if rule.name in skipped:
+            continue
+        tally.rules[rule.name] += 1
+        if detail := broken(rule.check, environment, tasks):
             raise ConformanceError(rule.name, environment.name, detail)
     with ExitStack() as stack:
         bench = stack.enter_context(environment.bench()) if measure else None
         for uri, task in zip(uris, tasks, strict=True):
-            check_task(task, seed=seed, walks=walks, steps=steps, bench=bench, skip=skip)
+            walk(task, frozenset(RULES) - skipped, Walks(seed, walks, steps, bench), tally)
             for objective in environment.objectives[1:]:
                 under = environment.task(uri, objective=objective.name)
-                walk(under, OBJECTIVE_RULES - skipped, Walks(seed, 1, steps, bench))
+                again = Tally(tally.rules)  # the same actions, which do the same
+                walk(under, OBJECTIVE_RULES - skipped, Walks(seed, 1, steps, bench), again)
+    return tally.account(tuple(task.uri for task in tasks), RULES.values(), skip, measure)
 
 
 def check_task(
@@ -75,7 +85,7 @@ def check_task(
     steps: int = 8,
     bench: Bench | None = None,
     skip: Mapping[str, str] = NONE,
-) -> None:
+) -> Checked:
     """Check that a task keeps all rules, on random walks from its initial state.
 
     Args:
@@ -87,12 +97,17 @@ def check_task(
             one.
         skip: Names of rules that are not checked, each with the reason.
 
+    Returns:
+        What was checked, and which actions did nothing.
+
     Raises:
         ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
         IrgymError: A rule that does not exist is to be skipped.
     """
-    wanted = frozenset(RULES) - _known(skip)
-    walk(task, wanted, Walks(seed, walks, steps, bench))
+    wanted, tally = frozenset(RULES) - _known(skip), Tally()
+    _check_walks(seed, walks, steps)
+    walk(task, wanted, Walks(seed, walks, steps, bench), tally)
+    return tally.account((task.uri,), (*STATE_RULES, *PAIR_RULES), skip, bench is not None)
 
 
 def _known(skip: Mapping[str, str]) -> frozenset[str]:
@@ -107,6 +122,19 @@ def _known(skip: Mapping[str, str]) -> frozenset[str]:
         if not reason:
             raise IrgymError(f"the rule {name!r} is skipped without a reason: give one")
     return frozenset(skip)
+
+
+def _check_walks(seed: int, walks: int, steps: int) -> None:
+    """Make sure that there are walks to take.
+
+    Raises:
+        IrgymError: There are none, or the seed is negative.
+    """
+    if seed < 0:
+        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more")
+    for name, number in (("walks", walks), ("steps", steps)):
+        if number < 1:
+            raise IrgymError(f"{number} {name} check nothing: give at least 1")
 
 
 def _programs_of(environment: Environment) -> tuple[str, ...]:
