@@ -13,7 +13,7 @@ from irgym.core.environment import Environment, reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
-from irgym.search.policies import policy_in, policy_path
+from irgym.search.policies import check_suits, policy_in, policy_path
 
 Tasks = tuple[Task[Any], ...]
 NOTHING = "no-such-name"
@@ -194,7 +194,7 @@ def _policies(environment: Environment, tasks: Tasks) -> str:
             continue  # torch is not installed
         for task in tasks:
             try:
-                policy.check(task.space, task.observe(task.initial(), policy.observation))
+                check_suits(policy, task)
             except IrgymError as error:
                 return f"the policy {name} does not suit {task.uri}: {error}"
     return ""
