@@ -68,7 +68,6 @@ class ChainTask(Task[Joins]):
     space = SPACE
     forms: Mapping[str, str] = {".txt": "numpy expression"}
     objectives = (MULTIPLICATIONS,)
-    objective = MULTIPLICATIONS
 
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.dims = dims
