@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from irgym.conformance.case import Case
+from irgym.conformance.case import Case, seen_in
 from irgym.conformance.rule import PairRule, Rule, StateRule, attempt
 from irgym.conformance.rules.observations import same_observations
-from irgym.core.actions import Action
+from irgym.core.actions import Action, Mask
 
 
 @dataclass(frozen=True)
@@ -93,12 +93,15 @@ def _does_nothing(case: Case, action: Action) -> bool:
     action without effect have equal identities.
     """
     task = case.task
-    after = Case(task, (*case.actions, action), case.seed)
-    if task.identity(after.state) == task.identity(case.state):
+    after = task.step(case.state, action)
+    if task.identity(after) == task.identity(case.state):
         return True
-    masks = [(mask.kinds.tolist(), mask.params.tolist(), mask.candidates) for mask in (case.mask, after.mask)]
     return (
-        task.key(after.state) == task.key(case.state)
-        and masks[0] == masks[1]
-        and same_observations(case.seen, after.seen)
+        task.key(after) == task.key(case.state)
+        and _choices(task.mask(after)) == _choices(case.mask)
+        and same_observations(case.seen, seen_in(task, after))
     )
+
+
+def _choices(mask: Mask) -> tuple[object, ...]:
+    return mask.kinds.tobytes(), mask.params.tobytes(), mask.candidates
