@@ -512,7 +512,8 @@ def test_what_is_observed_is_an_effect():
 
 
 @pytest.mark.parametrize(
-    ("options", "message"), [({"walks": 0}, "0 walks"), ({"steps": 0}, "0 steps"), ({"seed": -1}, "seed")]
+    ("options", "message"),
+    [({"walks": 0}, "0 walks"), ({"steps": 10**9}, "many: give 1 to"), ({"seed": -1}, "seed")],
 )
 def test_a_check_of_nothing_is_refused(options: dict[str, int], message: str):
     with pytest.raises(IrgymError, match=message):
@@ -523,7 +524,7 @@ def test_rules_are_skipped_with_a_reason():
     irgym.check_task(OriginalNotMarked(START), skip={"original": "nothing is measured"})
     with pytest.raises(IrgymError, match="without a reason"):
         irgym.check_task(OriginalNotMarked(START), skip={"original": ""})
-    with pytest.raises(IrgymError, match="there is no rule 'orignal': choose among uri, task"):
+    with pytest.raises(IrgymError, match="there is no rule 'orignal' to skip: choose among uri, task"):
         irgym.check_task(OriginalNotMarked(START), skip={"orignal": "a slip"})
 
 

@@ -18,6 +18,9 @@ from irgym.core.environment import Environment
 from irgym.core.task import Task
 
 NONE: Mapping[str, str] = MappingProxyType({})
+MOST = 10**6
+"""Greatest number of walks and of steps."""
+
 PROGRAMS = 2
 """Programs of the default data set that are checked unless others are given."""
 
@@ -118,23 +121,23 @@ def _known(skip: Mapping[str, str]) -> frozenset[str]:
     """
     for name, reason in skip.items():
         if name not in RULES:
-            raise IrgymError(f"there is no rule {name!r}: choose among {', '.join(RULES)}")
+            raise IrgymError(f"there is no rule {name!r} to skip: choose among {', '.join(RULES)}")
         if not reason:
             raise IrgymError(f"the rule {name!r} is skipped without a reason: give one")
     return frozenset(skip)
 
 
 def _check_walks(seed: int, walks: int, steps: int) -> None:
-    """Make sure that there are walks to take.
+    """Make sure that there are walks to take, and that they end.
 
     Raises:
-        IrgymError: There are none, or the seed is negative.
+        IrgymError: There are none, they do not, or the seed is out of range.
     """
-    if seed < 0:
-        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more")
+    if not 0 <= seed < 2**63:
+        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
     for name, number in (("walks", walks), ("steps", steps)):
-        if number < 1:
-            raise IrgymError(f"{number} {name} check nothing: give at least 1")
+        if not 1 <= number <= MOST:
+            raise IrgymError(f"{number} {name} are too {'few' if number < 1 else 'many'}: give 1 to {MOST}")
 
 
 def _programs_of(environment: Environment) -> tuple[str, ...]:
