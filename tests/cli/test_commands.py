@@ -311,7 +311,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("check", "loops", "--skip", "splits"): ("'splits'", "RULE=REASON"),
     ("check", "loops", "--skip", "split=x"): ("no rule 'split'", "splits"),
     ("check", "loops", "--skip", "splits=x", "splits=y"): ("'splits' is skipped twice",),
-    ("check", "loops", "--walks", "0"): ("at least 1",),
+    ("check", "loops", "--walks", "0"): ("too few: give 1 to 1000000",),
     ("check", "loops", "--seed", "-1"): ("out of range",),
 }
 
