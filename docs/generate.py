@@ -29,6 +29,7 @@ from irgym.conformance.rules.agents import AGENT_RULES
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.environment import Environment, rewards_of
+from irgym.core.kinds import ActionKind
 from irgym.core.uri import Family, Option
 from irgym.search import SEARCHES
 
@@ -263,6 +264,20 @@ def agent_rules() -> str:
     return table(("rule", "demand"), ((f"`{rule.name}`", rule.demand) for rule in AGENT_RULES))
 
 
+def loops_actions() -> str:
+    """Return the table of the actions of `loops`."""
+    from irgym.envs.loops.actions import TRANSFORMATIONS
+
+    rows = ((_written(known.kind), known.effect, known.condition) for known in TRANSFORMATIONS)
+    return table(("action", "effect", "when it applies"), rows)
+
+
+def _written(kind: ActionKind) -> str:
+    """Return the texts of the first and the last action of a kind."""
+    texts = kind.form().split()
+    return " ... ".join(f"`{text}`" for text in dict.fromkeys((texts[0], texts[-1])))
+
+
 def hlo_passes() -> str:
     """Return the table of the actions of `hlo`, and the default orders that run each."""
     from irgym.envs.hlo.actions import PASSES
@@ -314,6 +329,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "capabilities": capability_table,
     "rules": rules,
     "agent-rules": agent_rules,
+    "loops-actions": loops_actions,
     "hlo-passes": hlo_passes,
     "hlo-families": hlo_families,
 }

@@ -14,6 +14,14 @@ import sys
 from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])
+try:
+    import irgym  # noqa: F401
+except ModuleNotFoundError as missing:
+    print(
+        f"{missing.name} is not installed in {sys.executable}: run make fuzz, which uses .venv",
+        file=sys.stderr,
+    )
+    sys.exit(2)
 
 from fuzz.campaign import Campaign, Course
 from fuzz.fuzzer import chosen

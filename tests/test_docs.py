@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -143,6 +144,13 @@ def test_generated_tables_are_up_to_date():
     made = generator()
     stale = [named(page) for page in made.PAGES if made.generated(page.read_text()) != page.read_text()]
     assert not stale, "run `python docs/generate.py`"
+
+
+@pytest.mark.parametrize("name", ["loops", "linalg", "cse"])
+def test_guides_name_every_kind_of_action(name: str):
+    kinds = import_module(f"irgym.envs.{name}.actions").SPACE.kinds
+    text = (ROOT / "docs" / f"{name}.md").read_text()
+    assert [kind.name for kind in kinds if not re.search(rf"`{kind.name}[_@`]", text)] == []
 
 
 def test_every_page_is_in_the_navigation():

@@ -86,11 +86,13 @@ def test_train_sb3(capsys: pytest.CaptureFixture[str]):
     assert all("x over the original program" in line for line in lines)
 
 
-def test_plugin_search_finds_the_optimum(irgym: Irgym):
+def test_plugin_search_finds_the_optimum_and_the_environment_is_checked(irgym: Irgym):
     # Cormen et al., Introduction to Algorithms, section 15.2: the optimum of this chain is 15,125.
     chain = "chain://30x35x15x5x10x20x25"
-    done = irgym(f"tune {chain} --search hill-climbing --evaluations 200 --export chain.txt")
+    found = f"tune {chain} --search hill-climbing --evaluations 200 --export chain.txt"
+    done = irgym(found, "check chain --walks 1 --steps 4")
     assert "15125" in done.stdout and "original: 40500" in done.stdout
+    assert "chain keeps 4" in done.stdout
 
 
 def test_plugin_agent_trains_and_resumes(irgym: Irgym, tmp_path: Path):

@@ -198,3 +198,11 @@ def test_there_are_many_hostile_files():
     from fuzz.hostile.files import CASES
 
     assert len(CASES) > 150
+
+
+def test_without_irgym_the_driver_says_what_to_run():
+    done = subprocess.run(
+        [sys.executable, "-S", "fuzz/run.py", "--list"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+    assert "irgym is not installed" in done.stderr and "make fuzz" in done.stderr

@@ -13,7 +13,7 @@ from irgym.agents.algorithms.apex import ApexConfig, epsilons
 from irgym.agents.checkpoint import restore
 from irgym.agents.training import train
 from irgym.base.errors import IrgymError
-from irgym.conformance.agents import check_training
+from irgym.conformance.training import check_training
 from irgym.core.cost import Call
 from irgym.core.reward import RelativeImprovement
 from irgym.measure.cache import CostCache

@@ -18,7 +18,7 @@ from irgym.agents.episodes.advantages import risk_seeking_advantages
 from irgym.agents.episodes.rollout import rollout
 from irgym.agents.episodes.trajectories import Trajectories, select_episodes
 from irgym.base.errors import IrgymError
-from irgym.conformance.agents import check_training
+from irgym.conformance.training import check_training
 from irgym.core import capabilities
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind

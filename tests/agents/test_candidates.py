@@ -18,7 +18,7 @@ from irgym.agents.imitation.cloning import ImitationConfig, clone
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.imitation.expert_iteration import Searches, expert_iteration
 from irgym.agents.training import Setup, greedy_score, train
-from irgym.conformance.agents import check_training
+from irgym.conformance.training import check_training
 from irgym.core.schedule import replay
 from irgym.gym.env import TaskEnv
 from irgym.measure.evaluators import Measured

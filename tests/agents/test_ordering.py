@@ -10,7 +10,7 @@ from trainings import learns
 from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
-from irgym.conformance.agents import check_training
+from irgym.conformance.training import check_training
 from irgym.core.reward import LogSpeedup, RelativeImprovement, Shaped
 
 PPO = PPOConfig(

@@ -30,6 +30,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "evaluate": ("{inputs}/run", "--limit", "1"),
     "compare": ("passes", "--methods", "base", "--limit", "1"),
     "report": ("{inputs}/run", "--out", "new.html"),
+    "check": ("keeping", "--walks", "1", "--steps", "1"),
     "cache": ("stats",),
     "worker": ("dask://127.0.0.1:1", "--timeout-s", "0.1"),
     "farm": ("status", "dask://127.0.0.1:1"),

@@ -18,6 +18,7 @@ def wrong(*arguments: str, words: tuple[str, ...]) -> Row:
 
 RIGHT = (
     right("envs", output=("loops", "hlo", "linalg", "passes")),
+    right("check", "keeping", "--walks", "1", output=("keeping keeps", "of keeping://")),
     right("programs", "passes", output=(PROGRAM, "4 train, 4 test")),
     right("programs", "loops", "--dataset", "mm_random:count=3,seed=2", output=("loops://mm/",)),
     right("programs", "loops", "--split", "test", output=("1981 train, 216 test",)),
@@ -100,6 +101,7 @@ COMMANDS = (
     wrong("tune", PROGRAM, "-seed", "1", words=("-seed",)),
     wrong("tune", PROGRAM, *SEARCH, "--seed=1", "--seed", "2", words=("--seed is given twice",)),
     wrong("train", *TRAIN[1:], "--set", "lr=1", words=("--set is given twice",)),
+    wrong("check", "passes", words=("passes breaks the rule 'splits'",)),
     wrong("compare", "passes", "--time", "--no-time", words=("--no-time is given twice",)),
     wrong("compare", "passes", "--run-folder", "a", "--run_folder", "b", words=("is given twice",)),
     wrong("train", "passes", "--run", "", words=("--run is given ''",)),

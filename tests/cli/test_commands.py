@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from commands import Command, Result
 
 from irgym.cli.commands import SUMMARIES, command_class
 from irgym.cli.main import main
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.measure.linking import LINKERS
 
 pytest.importorskip("torch")
@@ -210,6 +212,22 @@ def test_compare_then_report(irgym: Command, run_folder: Path, tmp_path: Path):
     assert "mm/16x16x16" in page and "<svg" in page
 
 
+def test_check_says_what_was_checked(irgym: Command, tmp_path: Path):
+    walks = ("--walks", "1", "--steps", "2", "--no-measure", "--skip", "splits=on purpose")
+    result = irgym("check", "loops", "--programs", PROGRAM, *walks, "--json", tmp_path / "check.json")
+    assert result.code == 0 and not result.err
+    assert "not checked: on purpose" in result.out and "kept, in 3 checks" in result.out
+    found = read(tmp_path / "check.json")
+    assert f"loops keeps {len(found['rules'])} rules in 3 states of {PROGRAM}" in result.out
+    assert found["rules"]["mask"] == 3 and found["left_out"]["splits"] == "on purpose"
+
+
+def test_check_lists_actions_without_effect(irgym: Command, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(ENVIRONMENTS.builtin, "keeping", "keeping:KEEPING")
+    result = irgym("check", "keeping", "--no-measure")
+    assert result.code == 0 and re.search(r"without effect: (\d+) of \d+ tried \(set \1 of \d+\)", result.out)
+
+
 def test_cache_counts_and_clears(irgym: Command, tmp_path: Path, cache: Path):
     irgym("tune", PROGRAM, "--search", "random", *QUICK)
     assert irgym("cache", "stats", "--json", tmp_path / "stats.json").code == 0
@@ -287,6 +305,14 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("report", "nowhere"): ("no folder nowhere",),
     ("report", "."): ("nothing to report",),
     ("cache", "stats", "--json", "/nowhere/a.json"): ("choose",),
+    ("check", "towers"): ("no environment 'towers'",),
+    ("check", "passes"): ("passes breaks the rule 'splits': the splits of the data set",),
+    ("check", "loops", "--programs", "hlo://gpt2"): ("no loops program",),
+    ("check", "loops", "--skip", "splits"): ("'splits'", "RULE=REASON"),
+    ("check", "loops", "--skip", "split=x"): ("no rule 'split'", "splits"),
+    ("check", "loops", "--skip", "splits=x", "splits=y"): ("'splits' is skipped twice",),
+    ("check", "loops", "--walks", "0"): ("too few: give 1 to 1000000",),
+    ("check", "loops", "--seed", "-1"): ("out of range",),
 }
 
 
@@ -460,6 +486,7 @@ def test_suffixes_mean_the_same_in_upper_case(irgym: Command, tmp_path: Path, su
         ("programs", "loops", "--json"),
         ("cache", "stats", "--json"),
         ("cache", "clear", "--json"),
+        ("check", "loops", "--json"),
         ("tune", PROGRAM, *QUICK, "--json"),
         ("replay", PROGRAM, SCHEDULE, "--json"),
         ("compare", "loops", "--json"),

@@ -3,18 +3,21 @@
 import io
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
 from observers import Given, Kept
 from rich.console import Console
 
+from irgym.base.errors import UnsuitedPolicyError
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
+from irgym.comparing.method_names import with_raw
 from irgym.comparing.methods import Conditions
 from irgym.comparing.policy_methods import RawPolicy, RolledOut
 from irgym.comparing.results import Comparison
 from irgym.core.actions import Action, Mask
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Job, Measurement, Outcome
 from irgym.core.schedule import Schedule, states_along
 from irgym.judging.judge import KEPT
@@ -22,6 +25,7 @@ from irgym.judging.validator import Validator
 from irgym.reporting.html import rows_table, summary_table
 from irgym.reporting.tables import table
 from irgym.search.budget import Budget
+from irgym.search.policies import PolicyFiles
 
 HARD, BROKEN = "toy://hard", "toy://broken"
 """The original cost of the first is 6000; of the others, only the original of the second runs."""
@@ -210,3 +214,20 @@ def test_a_comparison_that_is_resumed_takes_both_over(compare):
     missing = Comparison.from_json({**done.to_json(), "rows": done.to_json()["rows"][:1]})
     again, computed = compare(WORSE, "toy://easy", done=missing)
     assert computed == [("toy://easy", "raw:mine")] and again.rows[1].cost == done.rows[1].cost
+
+
+@pytest.mark.parametrize("method", ["policy:theirs", "raw:theirs", "guided:theirs"])
+def test_a_policy_of_other_actions_loses_only_its_rows(environment, bench, method):
+    shipped = ENVIRONMENTS.load("loops").policies()["default"]
+    theirs = method.replace("theirs", str(shipped))
+    plan = ComparisonPlan(environment, (HARD, "toy://easy"), ("base", theirs), Budget(8))
+    comparison = run_comparison(plan, bench, PolicyFiles(environment))
+    base = [row for row in comparison.rows if row.method == "base"]
+    lost = [row for row in comparison.rows if row.method != "base"]
+    assert [row.cost for row in base] == [6000.0, 3000.0]
+    assert len(lost) == 2 * len(with_raw([theirs]))
+    for row in lost:
+        assert row.cost is None and "only the policy has up, down, swap_up" in row.detail
+        assert "split and 5 others; only the task has set): choose" in row.detail
+    with pytest.raises(UnsuitedPolicyError, match="trained on other actions"):
+        run_comparison(replace(plan, methods=(theirs,)), bench, PolicyFiles(environment))

@@ -22,9 +22,9 @@ from irgym.agents.episodes.rollout import rollout
 from irgym.agents.hyperparameters import Episodes
 from irgym.agents.learner import NEEDED
 from irgym.base.errors import IrgymError
-from irgym.conformance.agents import check_training
 from irgym.conformance.errors import ConformanceError
 from irgym.conformance.rules.agents import AGENT_RULES
+from irgym.conformance.training import check_training
 from irgym.core.objective import TIME
 from irgym.networks.policy import TorchPolicy
 from irgym.policies import heads

@@ -8,7 +8,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from keeping import HALVE, KEEPING, SPACE, STOP, Keeping, KeepingBench, KnownTask, Registers, RegisterTask
+from keeping import (
+    DOUBLE,
+    HALVE,
+    KEEPING,
+    SPACE,
+    STOP,
+    Keeping,
+    KeepingBench,
+    KnownTask,
+    Registers,
+    RegisterTask,
+)
 
 import irgym
 from irgym.base.errors import IrgymError
@@ -350,6 +361,11 @@ class NoTestPrograms(Keeping):
         return replace(super().dataset(name), test=())
 
 
+class NoTrainingPrograms(Keeping):
+    def dataset(self, name: str) -> Dataset:
+        return replace(super().dataset(name), train=())
+
+
 class DatasetsThatChange(Keeping):
     def dataset(self, name: str) -> Dataset:
         return replace(super().dataset(name), train=(f"keeping://{next(NUMBERS)}-1",))
@@ -386,6 +402,18 @@ class ObjectivesMeasuredAlike(ObjectivesThatDiffer):
     made = MeasuresTheSame
 
 
+class MethodThatIsNotThere(Keeping):
+    default_methods = ("base", "bean")
+
+
+class MethodWithoutItsPolicy(Keeping):
+    default_methods = ("base", "policy:default")
+
+
+class NoMethods(Keeping):
+    default_methods = ()
+
+
 class RewardThatIsAClass(Keeping):
     default_reward: Any = LogSpeedup
 
@@ -403,12 +431,16 @@ class PolicyThatIsNotThere(Keeping):
 OF_ENVIRONMENTS = {
     Overlap: "splits",
     NoTestPrograms: "datasets",
+    NoTrainingPrograms: "datasets",
     DatasetsThatChange: "datasets",
     AnyBackend: "backends",
     AnyUri: "uri",
     ReferenceThatIsNotListed: "names",
     ObjectivesThatDiffer: "objectives",
     ObjectivesMeasuredAlike: "objectives",
+    MethodThatIsNotThere: "names",
+    MethodWithoutItsPolicy: "names",
+    NoMethods: "names",
     RewardThatIsAClass: "names",
     PolicyOfOtherActions: "policies",
     PipelinesThatAreNotOffered: "offers",
@@ -424,11 +456,75 @@ def test_planted_violations_of_environments_are_found(planted: type[Keeping]):
     assert str(caught.value).startswith("keeping breaks the rule ")
 
 
+def test_the_account_lists_what_was_checked_and_what_was_not():
+    found = irgym.check_environment(KEEPING, measure=False, skip={"splits": "on purpose"})
+    assert {*found.rules, *found.left_out} == set(RULES) and all(found.rules.values())
+    assert found.left_out["splits"] == "on purpose"
+    assert found.left_out["exact"] == "nothing was measured"
+    assert found.rules["mask"] == found.states > 6
+    alone = irgym.check_task(NeverStops(START), walks=1, steps=1)
+    assert alone.programs == ("keeping://4-6",) and "uri" not in {*alone.rules, *alone.left_out}
+    assert alone.left_out["key"] == "no two states had equal keys: take more walks"
+
+
+class NeverStops(RegisterTask):
+    def mask(self, state: Registers) -> Mask:
+        mask = super().mask(state)
+        return replace(mask, kinds=np.array([*mask.kinds[:STOP], False]))
+
+
+class DoublesNothing(RegisterTask):
+    def step(self, state: Registers, action: Action) -> Registers:
+        return state if action.kind == DOUBLE else super().step(state, action)
+
+
+@dataclass(frozen=True)
+class Remembering(Registers):
+    """A state that holds the number of steps, which nobody sees."""
+
+    steps: int = 0
+
+
+class DoublesNothingButCounts(DoublesNothing):
+    def initial(self) -> Any:
+        return Remembering(self.values)
+
+    def step(self, state: Any, action: Action) -> Any:
+        after = super().step(state, action)
+        return Remembering(after.values, after.stopped, state.steps + 1)
+
+
+class Moves(DoublesNothingButCounts):
+    def seen(self, state: Any) -> Any:
+        return np.array([state.steps, 0], np.float32)
+
+
+@pytest.mark.parametrize("planted", [DoublesNothing, DoublesNothingButCounts])
+def test_actions_without_effect_are_counted(planted: type[RegisterTask]):
+    found = irgym.check_task(planted(START))
+    assert found.useless["double"] == found.tried["double"] > 2
+    assert "halve" not in found.useless and "stop" not in found.tried
+
+
+def test_what_is_observed_is_an_effect():
+    """A cursor moves, and the program stays as it is."""
+    assert "double" not in irgym.check_task(Moves(START)).useless
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [({"walks": 0}, "0 walks"), ({"steps": 10**9}, "many: give 1 to"), ({"seed": -1}, "seed")],
+)
+def test_a_check_of_nothing_is_refused(options: dict[str, int], message: str):
+    with pytest.raises(IrgymError, match=message):
+        irgym.check_task(KnownTask(START), **options)
+
+
 def test_rules_are_skipped_with_a_reason():
     irgym.check_task(OriginalNotMarked(START), skip={"original": "nothing is measured"})
     with pytest.raises(IrgymError, match="without a reason"):
         irgym.check_task(OriginalNotMarked(START), skip={"original": ""})
-    with pytest.raises(IrgymError, match="there is no rule 'orignal': choose among uri, task"):
+    with pytest.raises(IrgymError, match="there is no rule 'orignal' to skip: choose among uri, task"):
         irgym.check_task(OriginalNotMarked(START), skip={"orignal": "a slip"})
 
 

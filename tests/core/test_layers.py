@@ -22,14 +22,23 @@ ALLOWED = {
     "cost_model": {"base", "core", "cost_model"},
     "search": {*BELOW, "policies", "networks", "cost_model", "search"},
     "gym": {"base", "core", "gym"},
-    "conformance": {*BELOW, "policies", "networks", "search", "agents", "conformance"},
+    "conformance": {
+        *BELOW,
+        "policies",
+        "networks",
+        "search",
+        "agents",
+        "judging",
+        "comparing",
+        "conformance",
+    },
     "envs": {*BELOW, "envs"},
     "agents": {*LEARNING, "agents"},
     "judging": {*BELOW, "policies", "search", "judging"},
     "comparing": {*BELOW, "policies", "search", "judging", "comparing"},
     "reporting": {*BELOW, "policies", "search", "judging", "comparing", "reporting"},
     "api": {*LEARNING, "agents", "judging", "comparing", "api"},
-    "cli": {*LEARNING, "agents", "judging", "comparing", "reporting", "api", "cli"},
+    "cli": {*LEARNING, "agents", "judging", "comparing", "conformance", "reporting", "api", "cli"},
 }
 TORCH_LAYERS = {"networks", "agents"}
 TORCH_PROGRAMS = {

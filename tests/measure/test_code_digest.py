@@ -10,7 +10,7 @@ import pytest
 from irgym.envs.hlo.compiling import toolchain as hlo
 from irgym.envs.linalg.compiling import toolchain as linalg
 from irgym.envs.loops.compiling import backends as loops
-from irgym.measure.code_digest import MEASURING, ROOT, digest_of, files_of
+from irgym.measure.code_digest import MEASURING, ROOT, digest_of, files_of, package_digest
 
 CODE = {"loops": loops.CODE, "hlo": hlo.CODE, "linalg": linalg.CODE}
 WRITERS = {"linalg": ["envs/linalg/scheduling/script.py"]}
@@ -86,6 +86,22 @@ def test_a_new_file_a_moved_one_and_a_missing_one_are_noticed(copy):
     (copy / "measure" / "timing.py").unlink()
     with pytest.raises(FileNotFoundError, match=r"timing\.py"):
         _fresh("loops", copy)
+
+
+def test_a_package_of_somebody_elses_has_a_digest(tmp_path):
+    (tmp_path / "code.py").write_text("x = 1")
+    (tmp_path / "notes.md").write_text("x")
+    alone = package_digest(tmp_path)
+    assert alone == package_digest(tmp_path, "code.py") and alone.endswith(digest_of())
+    assert package_digest(tmp_path, "code.py", "notes.md") != alone, "a file that is named counts"
+    package_digest.cache_clear()
+    (tmp_path / "notes.md").write_text("y")
+    assert package_digest(tmp_path) == alone
+    package_digest.cache_clear()
+    (tmp_path / "code.py").write_text("x = 2")
+    assert package_digest(tmp_path) != alone
+    with pytest.raises(FileNotFoundError, match=r"gone\.c"):
+        package_digest(tmp_path, "gone.c")
 
 
 @pytest.mark.parametrize("environment", CODE)

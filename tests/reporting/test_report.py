@@ -125,7 +125,7 @@ def test_everything_in_the_folder_is_shown(text):
     assert page.tags.count("svg") == 1 + 2 * 3
     for words in (
         "mean reward",
-        "speedup of the episodes",
+        "gain of the episodes",
         "3 rounds",
         "a toy <machine>, 1 thread",
         "set_1_2",
@@ -269,8 +269,25 @@ def test_metrics_that_are_not_finite_are_left_out(tmp_path):
     rows = [row, row | {"iteration": 2, "speedup": 3.0}]
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     text = Page(report(tmp_path)).text
-    assert "speedup of the episodes" in text
+    assert "gain of the episodes" in text
     assert not any(words in text for words in ("entropy", "mean reward", "divergence"))
+
+
+@pytest.mark.parametrize(
+    ("environment", "objective", "word"),
+    [
+        ("loops", None, "speedup"),
+        ("hlo", None, "improvement"),
+        ("hlo", "time", "speedup"),
+        ("hlo", "x", "gain"),
+    ],
+)
+def test_only_times_have_speedups(tmp_path, environment, objective, word):
+    rows = [{"iteration": number, "speedup": number, "best_speedup": number + 1} for number in (1, 2)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "config.json").write_text(json.dumps({"environment": environment, "objective": objective}))
+    text = Page(report(tmp_path)).text
+    assert f"{word} of the episodes" in text and f"best {word}" in text
 
 
 def changed(data, path, value):

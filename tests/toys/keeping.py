@@ -65,7 +65,6 @@ class RegisterTask(Task[Registers]):
 
     space = SPACE
     objectives = (SUM,)
-    objective = SUM
     horizon = 10
     forms: ClassVar[Mapping[str, str]] = {".txt": "text"}
 
@@ -194,7 +193,7 @@ class Keeping(Environment):
     summary = "two registers"
     default_dataset = "all"
     default_reward = LogSpeedup()
-    objectives = (SUM,)
+    objectives = RegisterTask.objectives
     reference_pipeline = "ones"
     pipelines = (Pipeline("ones", "sets both to 1"),)
     made: type[RegisterTask] = RegisterTask

@@ -119,7 +119,7 @@ def surround(variables: dict[str, str | None], folder: Path) -> None:
 
 
 def _owner() -> str:
-    """Return the package that a process is started for, as `irgym.envs.linalg`: others use other libraries."""
+    """Return the package that a process is started for: others use other libraries."""
     frame = sys._getframe(1)
     while frame:
         name = frame.f_globals.get("__name__", "")

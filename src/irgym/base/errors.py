@@ -35,6 +35,10 @@ class UnknownPipelineError(IrgymError):
     """A compiler does not tell what it does by itself to a program."""
 
 
+class UnsuitedPolicyError(IrgymError):
+    """A policy was trained on other actions or observations than a task has."""
+
+
 class StorageError(IrgymError):
     """A file cannot be read or written, or its content is damaged."""
 

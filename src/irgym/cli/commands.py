@@ -24,6 +24,7 @@ SUMMARIES = {
     "evaluate": "Run a trained policy on every program of a split, greedily and without a search.",
     "compare": "Compare methods on the same programs, side by side: searches, policies, other libraries.",
     "report": "Write the HTML page of a run: one file that works offline.",
+    "check": "Check on random walks that an environment keeps the rules that searches and learners rely on.",
     "cache": "Show what the cost cache holds, or empty it.",
     "worker": "Measure for the farm of a scheduler, on one core; join again after the scheduler was gone.",
     "farm": "Start the scheduler of a farm, where workers and runs meet; or show the workers of one.",
@@ -87,7 +88,7 @@ def parsed(words: Sequence[str]) -> Command:
         raise AssertionError(f"{words[:1]} is no command, and was taken for one")
     kind = command_class(words[0])
     check_words(words[1:], _many(kind))
-    # All help is in docstrings: tyro would tokenise the source for comments, for a third of the time it takes.
+    # All help is in docstrings: tyro would tokenise the source for comments, for a third of its time.
     return tyro.cli(
         kind, prog=f"irgym {words[0]}", args=words[1:], config=(tyro.conf.HelptextFromCommentsOff,)
     )

@@ -11,6 +11,8 @@ from irgym.api.requests import Measuring, Training
 from irgym.api.training import train
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
+from irgym.core.catalogue import ENVIRONMENTS
+from irgym.judging.units import gain_word
 from irgym.policies.run_folder import RunFolder
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ class Train:
     def run(self) -> None:
         """Train, show progress, record."""
         out = console()
+        gain = gain_word(ENVIRONMENTS.load(self.environment).objective(self.measuring.objective))
         settings = settings_of(self.set, self.training.agent or "the agent")
         train(
             self.environment,
@@ -48,15 +51,15 @@ class Train:
             training=replace(self.training, hyperparameters=settings),
             measuring=self.measuring,
             note=out.print,
-            progress=lambda metrics: out.print(_line(metrics)),
+            progress=lambda metrics: out.print(_line(metrics, gain)),
         )
         folder = RunFolder(self.folder)
         out.print(f"policy: {folder.policy}")
         write_json_to(self.json, folder.read_metrics())
 
 
-def _line(metrics: "Metrics") -> str:
-    """Return one line of progress."""
+def _line(metrics: "Metrics", gain: str) -> str:
+    """Return one line of progress, with the word for what is gained."""
 
     def number(value: float | None, form: str) -> str:
         return "-" if value is None else format(value, form)
@@ -64,7 +67,7 @@ def _line(metrics: "Metrics") -> str:
     return (
         f"iteration {metrics.iteration:4d}  {metrics.seconds:6.0f} s"
         f"  reward {number(metrics.reward_mean, '+.3f')}"
-        f"  speedup {number(metrics.speedup, '.2f')}  entropy {number(metrics.entropy, '.2f')}"
+        f"  {gain} {number(metrics.speedup, '.2f')}  entropy {number(metrics.entropy, '.2f')}"
         f"  policy loss {number(metrics.policy_loss, '+.4f')}  value loss {number(metrics.value_loss, '.4f')}"
         f"  {metrics.evaluations_per_s:.0f} evaluations/s"
     )

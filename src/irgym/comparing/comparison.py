@@ -7,10 +7,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from irgym.base.errors import IrgymError
+from irgym.base.errors import IrgymError, UnsuitedPolicyError
 from irgym.comparing.basis import Basis, basis_of
 from irgym.comparing.method_names import parse_method, policy_of, with_raw
 from irgym.comparing.methods import Conditions, Method, Outcome
+from irgym.comparing.policy_methods import Unsuited
 from irgym.comparing.reference_costs import ReferenceCosts
 from irgym.comparing.results import Comparison, Trace
 from irgym.comparing.rows import Row
@@ -81,7 +82,8 @@ def run_comparison(
 ) -> Comparison:
     """Run every method on every program.
 
-    A method that fails on a program, be it by a bug, gets a row that says why; the rest goes on.
+    A method that fails on a program, be it by a bug, gets a row that says why; the rest goes on. So it does
+    where a policy suits no program, unless no method is left.
 
     Args:
         plan: What to compare.
@@ -94,6 +96,7 @@ def run_comparison(
     Raises:
         IrgymError: There are no programs, or a program, method, objective or policy does not exist, or `done`
             was computed with other options.
+        UnsuitedPolicyError: All methods need policies, and none suits the programs.
     """
     environment, observer = plan.environment, observer or ComparisonObserver()
     if not plan.programs or not plan.methods:
@@ -102,7 +105,7 @@ def run_comparison(
     named = (task_of(environment, uri, plan.backend, plan.target, plan.objective) for uri in plan.programs)
     tasks = list({task.uri: task for task in named}.values())  # a program that is named twice counts once
     loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
-    chosen = [parse_method(text, environment, loaded.load) for text in with_raw(plan.methods)]
+    chosen = _methods(plan, loaded)
     others = [other for other in others if other != tasks[0].objective]
     inputs = environment.validation_inputs if plan.inputs is None else plan.inputs
     conditions = Conditions(environment, bench, plan.budget, plan.seed, Validator(bench, inputs, plan.seed))
@@ -152,6 +155,25 @@ class _Loaded:
         if before is not None and self._policies.identify(name, self._task) == before:
             self.digests[name] = before
         return policy
+
+
+def _methods(plan: ComparisonPlan, policies: _Loaded) -> list[Method]:
+    """Return the methods of a plan; one whose policy does not suit fails when it runs.
+
+    Raises:
+        IrgymError: There is no such method or policy.
+        UnsuitedPolicyError: No method is left.
+    """
+    chosen: list[Method] = []
+    for text in with_raw(plan.methods):
+        try:
+            chosen.append(parse_method(text, plan.environment, policies.load))
+        except UnsuitedPolicyError as error:
+            chosen.append(Unsuited(text, str(error)))
+    unsuited = [method for method in chosen if isinstance(method, Unsuited)]
+    if len(unsuited) == len(chosen):
+        raise UnsuitedPolicyError(unsuited[0].reason)
+    return chosen
 
 
 @dataclass(frozen=True)

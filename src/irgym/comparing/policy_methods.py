@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from irgym.base.errors import UnsuitedPolicyError
 from irgym.comparing.methods import Conditions, Outcome, outcome_of
 from irgym.core.schedule import Candidate
 from irgym.core.task import Task
@@ -82,6 +83,27 @@ class RolledOut:
         best_seen = min(finding.cost, least)
         made = outcome_of(self.name, task, finding, seconds, len(nodes), best_seen=best_seen)
         return replace(made, raw=raw)
+
+
+@dataclass(frozen=True)
+class Unsuited:
+    """A method whose policy does not suit the programs: it fails on each, and the other methods go on.
+
+    Attributes:
+        name: Name in tables.
+        reason: Why it does not suit, in a sentence.
+    """
+
+    name: str
+    reason: str
+
+    def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
+        """Fail.
+
+        Raises:
+            UnsuitedPolicyError: Always.
+        """
+        raise UnsuitedPolicyError(self.reason)
 
 
 def _seen(conditions: Conditions, task: Task[Any], episode: Episode) -> tuple[list[Candidate], list[float]]:

@@ -40,6 +40,11 @@ def snapshot(task: Task[Any], state: Any) -> Snapshot:
     )
 
 
+def seen_in(task: Task[Any], state: Any) -> dict[str, Any]:
+    """Return the observations of policies by the name of the view, without views of costs."""
+    return {view.name: view.seen(task, state) for view in task.views.values() if view.value is not None}
+
+
 @dataclass(frozen=True)
 class Case:
     """A schedule of a task.
@@ -72,8 +77,7 @@ class Case:
     @cached_property
     def seen(self) -> Mapping[str, Any]:
         """The observations of policies by the name of the view, without views of costs."""
-        views = self.task.views.values()
-        return {view.name: view.seen(self.task, self.state) for view in views if view.value is not None}
+        return seen_in(self.task, self.state)
 
     @cached_property
     def elements(self) -> Mapping[str, Any]:

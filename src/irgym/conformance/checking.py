@@ -4,15 +4,20 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import Any
 
+from irgym.base.errors import IrgymError
+from irgym.conformance.checked import Checked, Tally
 from irgym.conformance.errors import ConformanceError
 from irgym.conformance.rule import NONE, broken, skipped
-from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, RULES
+from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, PAIR_RULES, RULES, STATE_RULES
 from irgym.conformance.walking import Walks, walk
 from irgym.core.bench import Bench
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.dataset import spread
 from irgym.core.environment import Environment
 from irgym.core.task import Task
+
+MOST = 10**6
+"""Greatest number of walks and of steps."""
 
 PROGRAMS = 2
 """Programs of the default data set that are checked unless others are given."""
@@ -27,7 +32,7 @@ def check_environment(
     steps: int = 8,
     measure: bool = True,
     skip: Mapping[str, str] = NONE,
-) -> None:
+) -> Checked:
     """Check that an environment and the tasks of some programs keep all rules.
 
     Each program is checked under every objective of the environment: in full under the default, and by the
@@ -42,6 +47,9 @@ def check_environment(
         measure: Whether to measure states on the environment's bench and compare their results too.
         skip: Names of rules that are not checked, each with the reason.
 
+    Returns:
+        What was checked, and which actions did nothing.
+
     Raises:
         ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
         IrgymError: A program cannot be read, nothing can be measured here, or a rule that does not exist is
@@ -49,19 +57,25 @@ def check_environment(
     """
     if isinstance(environment, str):
         environment = ENVIRONMENTS.load(environment)
-    left_out = skipped(skip, RULES)
+    left_out, tally = skipped(skip, RULES), Tally()
+    _check_walks(seed, walks, steps)
     uris = tuple(programs) or _programs_of(environment)
     tasks = tuple(environment.task(uri) for uri in uris)
     for rule in ENVIRONMENT_RULES:
-        if rule.name not in left_out and (detail := broken(rule.check, environment, tasks)):
+        if rule.name in left_out:
+            continue
+        tally.rules[rule.name] += 1
+        if detail := broken(rule.check, environment, tasks):
             raise ConformanceError(rule.name, environment.name, detail)
     with ExitStack() as stack:
         bench = stack.enter_context(environment.bench()) if measure else None
         for uri, task in zip(uris, tasks, strict=True):
-            check_task(task, seed=seed, walks=walks, steps=steps, bench=bench, skip=skip)
+            walk(task, frozenset(RULES) - left_out, Walks(seed, walks, steps, bench), tally)
             for objective in environment.objectives[1:]:
                 under = environment.task(uri, objective=objective.name)
-                walk(under, OBJECTIVE_RULES - left_out, Walks(seed, 1, steps, bench))
+                again = Tally(tally.rules)  # the same actions, which do the same
+                walk(under, OBJECTIVE_RULES - left_out, Walks(seed, 1, steps, bench), again)
+    return tally.account(tuple(task.uri for task in tasks), RULES.values(), skip, measure)
 
 
 def check_task(
@@ -72,7 +86,7 @@ def check_task(
     steps: int = 8,
     bench: Bench | None = None,
     skip: Mapping[str, str] = NONE,
-) -> None:
+) -> Checked:
     """Check that a task keeps all rules, on random walks from its initial state.
 
     Args:
@@ -84,12 +98,30 @@ def check_task(
             one.
         skip: Names of rules that are not checked, each with the reason.
 
+    Returns:
+        What was checked, and which actions did nothing.
+
     Raises:
         ConformanceError: A rule is broken; the error names it, and the smallest schedule that shows it.
         IrgymError: A rule that does not exist is to be skipped.
     """
-    wanted = frozenset(RULES) - skipped(skip, RULES)
-    walk(task, wanted, Walks(seed, walks, steps, bench))
+    wanted, tally = frozenset(RULES) - skipped(skip, RULES), Tally()
+    _check_walks(seed, walks, steps)
+    walk(task, wanted, Walks(seed, walks, steps, bench), tally)
+    return tally.account((task.uri,), (*STATE_RULES, *PAIR_RULES), skip, bench is not None)
+
+
+def _check_walks(seed: int, walks: int, steps: int) -> None:
+    """Make sure that there are walks to take, and that they end.
+
+    Raises:
+        IrgymError: There are none, they do not, or the seed is out of range.
+    """
+    if not 0 <= seed < 2**63:
+        raise IrgymError(f"a seed of {seed} is out of range: give 0 or more, below 2^63")
+    for name, number in (("walks", walks), ("steps", steps)):
+        if not 1 <= number <= MOST:
+            raise IrgymError(f"{number} {name} are too {'few' if number < 1 else 'many'}: give 1 to {MOST}")
 
 
 def _programs_of(environment: Environment) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def skipped(skip: Mapping[str, str], known: Collection[str]) -> frozenset[str]:
     """
     for name, reason in skip.items():
         if name not in known:
-            raise IrgymError(f"there is no rule {name!r}: choose among {', '.join(known)}")
+            raise IrgymError(f"there is no rule {name!r} to skip: choose among {', '.join(known)}")
         if not reason:
             raise IrgymError(f"the rule {name!r} is skipped without a reason: give one")
     return frozenset(skip)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irgym.conformance.case import Case
+from irgym.conformance.checked import Tally
 from irgym.conformance.errors import ConformanceError
 from irgym.conformance.rule import PairRule, StateRule, broken
 from irgym.conformance.rules import PAIR_RULES, STATE_RULES
@@ -33,13 +34,14 @@ class Walks:
     bench: Bench | None = None
 
 
-def walk(task: Task[Any], names: frozenset[str], walks: Walks) -> None:
+def walk(task: Task[Any], names: frozenset[str], walks: Walks, tally: Tally) -> None:
     """Check rules on random walks.
 
     Args:
         task: The task.
         names: The rules to check; those about environments are left out.
         walks: The walks.
+        tally: Counts what is checked.
 
     Raises:
         ConformanceError: A rule is broken.
@@ -49,18 +51,20 @@ def walk(task: Task[Any], names: frozenset[str], walks: Walks) -> None:
     pair_rules = [rule for rule in PAIR_RULES if rule.name in names and (measured or not rule.measures)]
     seen: dict[str, Case] = {}
     for number in range(walks.count):
-        for case, last in _cases(task, walks, number, rules):
+        for case, last in _cases(task, walks, number, rules, tally):
             for rule in rules:
                 end = last or (number == 0 and not case.actions)
                 if (rule.where == "ends" and end) or (rule.where == "once" and last and number == 0):
-                    _check_state(rule, case)
+                    _check_state(rule, case, tally)
             other = seen.setdefault(task.key(case.state), case)
             for rule in pair_rules:
                 if other is not case:
-                    _check_pair(rule, other, case)
+                    _check_pair(rule, other, case, tally)
 
 
-def _cases(task: Task[Any], walks: Walks, number: int, rules: list[StateRule]) -> Iterator[tuple[Case, bool]]:
+def _cases(
+    task: Task[Any], walks: Walks, number: int, rules: list[StateRule], tally: Tally
+) -> Iterator[tuple[Case, bool]]:
     """Take a walk; yield the case of each state, and whether it is the last.
 
     The rules that hold everywhere are checked here, before the next action is drawn by a mask that may be
@@ -72,7 +76,8 @@ def _cases(task: Task[Any], walks: Walks, number: int, rules: list[StateRule]) -
         case = Case(task, actions, walks.seed + number, walks.bench)
         for rule in rules:
             if rule.where == "everywhere":
-                _check_state(rule, case)
+                _check_state(rule, case, tally)
+        tally.visit(case)
         left = min(walks.steps, task.horizon) - len(actions)
         action = _drawn(case, rng, ending=left == 1 and number % 2 == 0) if left > 0 else None
         yield case, action is None
@@ -93,12 +98,13 @@ def _drawn(case: Case, rng: np.random.Generator, ending: bool) -> Action | None:
     return None
 
 
-def _check_state(rule: StateRule, case: Case) -> None:
+def _check_state(rule: StateRule, case: Case, tally: Tally) -> None:
     """Check a rule in a state.
 
     Raises:
         ConformanceError: It is broken.
     """
+    tally.rules[rule.name] += 1
     if not broken(rule.check, case):
         return
     smallest = _smallest(case, lambda shorter: bool(broken(rule.check, shorter)))
@@ -106,12 +112,13 @@ def _check_state(rule: StateRule, case: Case) -> None:
     raise ConformanceError(rule.name, case.task.uri, detail or rule.demand, (_text(smallest),))
 
 
-def _check_pair(rule: PairRule, first: Case, second: Case) -> None:
+def _check_pair(rule: PairRule, first: Case, second: Case, tally: Tally) -> None:
     """Check a rule about two states.
 
     Raises:
         ConformanceError: It is broken.
     """
+    tally.rules[rule.name] += 1
     if not broken(rule.check, first, second):
         return
     task = first.task

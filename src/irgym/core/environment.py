@@ -12,7 +12,7 @@ from irgym.core.baseline import Baseline, Pipeline
 from irgym.core.bench import Bench
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
-from irgym.core.objective import TIME, Objective
+from irgym.core.objective import TIME, Objective, objective_named
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.target import Target
@@ -260,13 +260,13 @@ class Environment(ABC):
             BackendError: There is no such back end.
         """
 
-    def objective(self, name: str) -> Objective:
-        """Return what may be minimised under a name.
+    def objective(self, name: str | None) -> Objective:
+        """Return the objective of a name, or the default where None is given.
 
         Raises:
-            IrgymError: There is nothing of that name; the message lists the objectives.
+            IrgymError: There is none of that name; the message lists the objectives.
         """
-        return _of(self, "objective", {objective.name: objective for objective in self.objectives}, name)
+        return objective_named(name, self.objectives, self.name)
 
     def family(self, uri: str) -> str:
         """Return the name of a program's family, by which tables group results; empty: no grouping."""

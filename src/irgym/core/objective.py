@@ -1,6 +1,9 @@
 """Objectives: what is minimised."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+
+from irgym.base.errors import IrgymError
 
 
 @dataclass(frozen=True)
@@ -26,3 +29,23 @@ class Objective:
 
 TIME = Objective("time", "ns", "measured time in nanoseconds", exact=False, timed=True)
 """Run time, as most environments measure it."""
+
+
+def objective_named(name: str | None, objectives: Sequence[Objective], environment: str) -> Objective:
+    """Return the objective of a name; the first, which is the default, where none is named.
+
+    Args:
+        name: The name.
+        objectives: Those that there are.
+        environment: Name of the environment, for the message.
+
+    Raises:
+        IrgymError: There is none of that name; the message lists those that exist.
+    """
+    known = {objective.name: objective for objective in objectives}
+    if name is None:
+        return objectives[0]
+    if name not in known:
+        among = "among " if len(known) > 1 else ""
+        raise IrgymError(f"{environment} has no objective {name!r}: choose {among}{', '.join(known)}")
+    return known[name]

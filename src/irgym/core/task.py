@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Self, TypeVar
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.cost import Call, Job
-from irgym.core.objective import TIME, Objective
+from irgym.core.objective import TIME, Objective, objective_named
 from irgym.core.observation import ObservationView, observed
 from irgym.core.target import Target
 
@@ -50,7 +50,7 @@ class Task(ABC, Generic[S]):
         space: The actions.
         horizon: Number of steps after which an episode is cut off.
         objectives: What may be minimised, the default first.
-        objective: What is minimised: what a cost means.
+        objective: What is minimised: what a cost means. At the start the first of `objectives`.
         forms: The suffixes that `export` writes, and what each stands for.
         gradual: Whether states on an episode's way may well be better than its end, and so are worth their
             measurement. Not where actions pay only together.
@@ -63,6 +63,12 @@ class Task(ABC, Generic[S]):
     objective: Objective = TIME
     forms: Mapping[str, str] = MappingProxyType({})
     gradual: ClassVar[bool] = True
+
+    def __init_subclass__(cls) -> None:
+        """Make the first of the class's own `objectives` its objective."""
+        super().__init_subclass__()
+        if "objectives" in vars(cls):
+            cls.objective = cls.objectives[0]
 
     @abstractmethod
     def initial(self) -> S:
@@ -168,13 +174,8 @@ class Task(ABC, Generic[S]):
         """
         if objective is None or objective == self.objective.name:
             return self
-        known = {minimised.name: minimised for minimised in self.objectives}
-        if objective not in known:
-            scheme = self.uri.partition(":")[0]
-            among = "among " if len(known) > 1 else ""
-            raise IrgymError(f"{scheme} has no objective {objective!r}: choose {among}{', '.join(known)}")
         task = copy(self)
-        task.objective = known[objective]
+        task.objective = objective_named(objective, self.objectives, self.uri.partition(":")[0])
         return task
 
     @property

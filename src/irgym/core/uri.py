@@ -284,7 +284,10 @@ class Grammar:
         least, greatest = family.ranks or (len(family.sizes),) * 2
         words = [] if path is None else path.split("x")
         sizes = tuple(number for word in words if (number := whole_number(word)) is not None)
-        if not least <= len(words) <= greatest or len(sizes) < len(words):
+        fits = least <= len(words) <= greatest
+        if fits and any(re.fullmatch("[0-9]{10,}", word) for word in words):
+            raise ProgramError(f"{uri!r} has a size above {LARGEST}: every size must be at most that")
+        if not fits or len(sizes) < len(words):
             count = f"{least} to {greatest}" if family.ranks else f"{least or 'no'}"
             form = f"{self.scheme}://{family.form}"
             raise ProgramError(f"{uri!r} is malformed: write {form}, with {count} whole numbers")

@@ -38,6 +38,23 @@ def digest_of(*places: str, root: Path = ROOT) -> str:
     return hash_of(files_of((*MEASURING, *places), root), root)
 
 
+@cache
+def package_digest(root: Path, *places: str) -> str:
+    """Return a hash of another package's source files and of irgym's `MEASURING`, cached.
+
+    It belongs in the `toolchain` of the jobs of an environment whose package generates or runs code itself.
+
+    Args:
+        root: Folder of the package: `Path(__file__).parent`.
+        places: Files and folders relative to `root`; by default the whole folder. A file that is named may
+            have any suffix.
+
+    Raises:
+        FileNotFoundError: A file or folder is missing.
+    """
+    return f"{hash_of(files_of(places or ('.',), root), root)}+{digest_of()}"
+
+
 def hash_of(files: Sequence[Path], root: Path) -> str:
     """Return a hash of the names and contents of files.
 

@@ -12,6 +12,9 @@ from irgym.core.actions import Action, ActionSpace, BoolArray, Mask
 from irgym.policies import heads
 from irgym.policies.layout import ActionLayout, IntArray
 
+NAMED = 5
+"""Actions that a message names."""
+
 
 class ScoringPolicy(ABC):
     """Implements `irgym.policies.policy.Policy` by scores of actions.
@@ -106,11 +109,24 @@ class ScoringPolicy(ABC):
         """
         if space != self.space:
             raise IrgymError(
-                f"the policy was trained on other actions ({_names(self.space)}) than the task has "
-                f"({_names(space)}): choose a policy trained on this environment"
+                "the policy was trained on other actions than the task has "
+                f"({_difference(self.space, space)}): choose a policy trained on this environment"
             )
         self.check_observation(observation)
 
 
-def _names(space: ActionSpace) -> str:
-    return " ".join(kind.name for kind in space.kinds)
+def _difference(trained: ActionSpace, present: ActionSpace) -> str:
+    """Return how the actions of a policy differ from those of a task, in words."""
+    known, found = ([kind.name for kind in space.kinds] for space in (trained, present))
+    parts = [
+        f"only the {owner} has {_few(alone)}"
+        for owner, own, other in (("policy", known, found), ("task", found, known))
+        if (alone := [name for name in own if name not in other])
+    ]
+    return "; ".join(parts) or "their order or parameters differ"
+
+
+def _few(names: Sequence[str]) -> str:
+    """Return some names, and how many others there are."""
+    rest = len(names) - NAMED
+    return ", ".join(names[:NAMED]) + (f" and {rest} others" if rest > 0 else "")

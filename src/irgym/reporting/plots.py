@@ -104,7 +104,7 @@ def _legend(figure: Figure, axes: Axes, columns: int) -> None:
 
 
 def training_curves(
-    metrics: Sequence[Mapping[str, Any]], panels: Sequence[tuple[str, Sequence[str]]]
+    metrics: Sequence[Mapping[str, Any]], panels: Sequence[tuple[str, Sequence[str]]], gain: str
 ) -> str | None:
     """Return curves over the iterations, a panel for each quantity, as SVG; None where there is nothing.
 
@@ -113,6 +113,7 @@ def training_curves(
     Args:
         metrics: One mapping for each iteration.
         panels: Titles, and the names of the quantities in each panel.
+        gain: The word to show for `speedup`.
     """
     shown = [
         (title, curves)
@@ -127,13 +128,18 @@ def training_curves(
     for place, (title, curves) in enumerate(shown, start=1):
         axes = _axes(figure, rows, columns, place)
         for color, (name, points) in zip(SERIES, curves.items(), strict=False):
-            axes.plot(*zip(*points, strict=True), color=color, linewidth=1.6, label=name.replace("_", " "))
+            axes.plot(*zip(*points, strict=True), color=color, linewidth=1.6, label=_named(name, gain))
         if len(curves) > 1:
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
         if place > len(shown) - columns:
             axes.set_xlabel("iteration", fontsize=9, color=INK)
-        _title(axes, title)
+        _title(axes, _named(title, gain))
     return _svg(figure, "training", "training curves")
+
+
+def _named(text: str, gain: str) -> str:
+    """Return the words for a quantity or a title."""
+    return text.replace("_", " ").replace("speedup", gain)
 
 
 def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:

@@ -4,12 +4,13 @@ from html import escape
 from pathlib import Path
 from typing import Annotated, Any, cast
 
-from irgym.base.errors import StorageError
+from irgym.base.errors import IrgymError, StorageError
 from irgym.base.files import write_file
 from irgym.base.values import MismatchError, Range, conform
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.comparing.rows import VAST
 from irgym.comparing.steps import Step, read_steps
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.uri import is_folder
 from irgym.judging.units import gain_word
 from irgym.policies.run_folder import RunFolder
@@ -67,7 +68,7 @@ def write_report(run: Path, out: Path) -> None:
         ("comparison", "Comparison of methods", _comparison(comparison, "comparison")),
         ("evaluation", "Evaluation of the policy", _comparison(evaluation, "evaluation")),
         ("steps", "A schedule, step by step", _steps(steps)),
-        ("training", "Training", _training(metrics)),
+        ("training", "Training", _training(metrics, _gain(folder))),
         ("settings", "Settings", _settings(folder)),
     ]
     shown = [section for section in sections if section[2]]
@@ -96,10 +97,23 @@ def _read_metrics(folder: RunFolder) -> list[dict[str, Any]]:
     return metrics
 
 
-def _training(metrics: list[dict[str, Any]]) -> str:
+def _gain(folder: RunFolder) -> str:
+    """Return the word for what a training gains; a neutral one where its environment is not known here."""
+    described = folder.describe() if folder.config.exists() else {}
+    environment, objective = described.get("environment"), described.get("objective")
+    if not isinstance(environment, str) or environment not in ENVIRONMENTS:
+        return "gain"
+    try:
+        home = ENVIRONMENTS.load(environment)
+        return gain_word(home.objective(objective if isinstance(objective, str) else None))
+    except IrgymError:
+        return "gain"
+
+
+def _training(metrics: list[dict[str, Any]], gain: str) -> str:
     if not metrics:
         return ""
-    curves = training_curves(metrics, PANELS)
+    curves = training_curves(metrics, PANELS, gain)
     last = metrics[-1]
     facts = [
         f"{html.count(int(last[name]))} {words.removesuffix('s') if last[name] == 1 else words}"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from irgym.base.errors import BackendError, IrgymError, StorageError
+from irgym.base.errors import BackendError, IrgymError, StorageError, UnsuitedPolicyError
 from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.environment import DEFAULT, Environment, default_on
 from irgym.core.task import Task
@@ -28,7 +28,8 @@ class Policies(Protocol):
         """Return the policy of a name that suits a task.
 
         Raises:
-            IrgymError: There is none, or it does not suit.
+            UnsuitedPolicyError: It does not suit.
+            IrgymError: There is none.
         """
         ...
 
@@ -132,7 +133,8 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
     """Return a policy that suits a task; one that was trained for other targets says so on stderr.
 
     Raises:
-        IrgymError: There is no such policy, or it was trained on other actions or observations.
+        UnsuitedPolicyError: It was trained on other actions or observations.
+        IrgymError: There is no such policy.
         BackendError: It needs torch, which is not installed.
     """
     target = _target(task)
@@ -143,13 +145,24 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
             f"{target}: its schedules may be poor here",
             file=sys.stderr,
         )
-    state = task.initial()
-    seen = task.observe(state, policy.observation)
-    policy.check(task.space, seen)
+    check_suits(policy, task)
     if not isinstance(policy, PlainPolicy):
         # The first call is slow: torch prepares itself.
-        policy.act([seen], [task.mask(state)], None)
+        state = task.initial()
+        policy.act([task.observe(state, policy.observation)], [task.mask(state)], None)
     return policy
+
+
+def check_suits(policy: "PlainPolicy | TorchPolicy", task: Task[Any]) -> None:
+    """Make sure that a policy suits a task.
+
+    Raises:
+        UnsuitedPolicyError: It was trained on other actions or observations.
+    """
+    try:
+        policy.check(task.space, task.observe(task.initial(), policy.observation))
+    except IrgymError as error:
+        raise UnsuitedPolicyError(str(error)) from error
 
 
 def can_lead(environment: Environment, task: Task[Any]) -> bool:

@@ -10,7 +10,7 @@ from irgym.core.environment import BackendStatus, Environment, check_only_backen
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
 from irgym.measure.bench import MeasuringBench
-from irgym_chain.task import MAX_DIMS, MULTIPLICATIONS, ChainTask
+from irgym_chain.task import MAX_DIMS, ChainTask
 
 
 class ChainEnvironment(Environment):
@@ -20,7 +20,7 @@ class ChainEnvironment(Environment):
     summary = "order of a chain of matrix products; cost: scalar multiplications"
     default_dataset = "random"
     default_reward = LogSpeedup()
-    objectives = (MULTIPLICATIONS,)
+    objectives = ChainTask.objectives
 
     def backends(self) -> list[BackendStatus]:
         return [BackendStatus("count", True, "counts multiplications")]

@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +15,8 @@ from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.core.task import Task, form_of
 
 MAX_DIMS = 12
-SPACE = ActionSpace((ActionKind("join", (tuple(range(1, MAX_DIMS - 1)),)),))
+PLACES = tuple(range(1, MAX_DIMS - 1))
+SPACE = ActionSpace((ActionKind("join", (PLACES,)),))
 
 Joins = tuple[int, ...]
 """A state: the places joined so far. It is immutable and hashable, so a fork is a variable."""
@@ -66,9 +66,8 @@ class ChainTask(Task[Joins]):
     """A chain of matrices; the cost is the number of scalar multiplications."""
 
     space = SPACE
-    forms: ClassVar = {".txt": "numpy expression"}
+    forms: Mapping[str, str] = {".txt": "numpy expression"}
     objectives = (MULTIPLICATIONS,)
-    objective = MULTIPLICATIONS
 
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.dims = dims
@@ -80,10 +79,10 @@ class ChainTask(Task[Joins]):
 
     def mask(self, state: Joins) -> Mask:
         left = self.horizon - len(state)
-        return SPACE.mask([left > 0], [place <= left for place in SPACE.kinds[0].slots[0]])
+        return SPACE.mask([left > 0], [place <= left for place in PLACES])
 
     def step(self, state: Joins, action: Action) -> Joins:
-        return (*state, SPACE.kinds[0].slots[0][action.params[0]])
+        return (*state, PLACES[action.params[0]])
 
     def terminal(self, state: Joins) -> bool:
         return len(state) == self.horizon
@@ -97,7 +96,8 @@ class ChainTask(Task[Joins]):
         left = list(self.dims)
         for place in state:
             del left[place]
-        return np.log2(np.array(left + [1] * (MAX_DIMS - len(left)), np.float32)) / 8
+        sizes = [*left, *[1] * (MAX_DIMS - len(left))]
+        return np.array(np.log2(sizes) / 8, np.float32)
 
     def key(self, state: Joins) -> str:
         return self.describe(state)

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from irgym.base.errors import BackendError, IrgymError, ProgramError
+from irgym.comparing.method_names import parse_method
 from irgym.conformance.rule import EnvironmentRule, attempt, words_of
 from irgym.core.capabilities import Baselines, Pipelines, ask
 from irgym.core.cost import Call
@@ -11,7 +12,8 @@ from irgym.core.dataset import Dataset
 from irgym.core.environment import Environment, reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
-from irgym.search.policies import policy_in
+from irgym.policies.policy import Policy
+from irgym.search.policies import check_suits, policy_in, policy_path
 
 Tasks = tuple[Task[Any], ...]
 NOTHING = "no-such-name"
@@ -81,6 +83,8 @@ def _datasets(environment: Environment, tasks: Tasks) -> str:
     del tasks
     if environment.default_dataset not in environment.dataset_names():
         return f"the default data set, {environment.default_dataset}, is not listed"
+    if not environment.dataset(environment.default_dataset).train:
+        return f"the default data set, {environment.default_dataset}, has no training programs"
     for name, data in _listed(environment):
         if data != environment.dataset(name):
             return f"the data set {name} differs from call to call"
@@ -150,6 +154,8 @@ def _names(environment: Environment, tasks: Tasks) -> str:
         if len(set(known)) < len(known):
             return f"a name is listed twice: {known}"
     reward_from(environment, environment.default_reward)
+    if wrong := _wrong_methods(environment):
+        return wrong
     if environment.validation_inputs < 1:
         return f"validation_inputs is {environment.validation_inputs}: results are compared on at least one"
     policies = environment.policies()
@@ -158,6 +164,24 @@ def _names(environment: Environment, tasks: Tasks) -> str:
             return f"the policy {name} is {path}, which is not there or is empty"
     if policies and "default" not in policies:
         return f"policies ship, {', '.join(policies)}, and none is the default"
+    return ""
+
+
+def _wrong_methods(environment: Environment) -> str:
+    """Return why the default methods cannot be compared, in words; empty where they can."""
+
+    def shipped(name: str) -> Policy:
+        return policy_in(policy_path(name, environment))
+
+    if not environment.default_methods:
+        return "there are no default_methods, and compare needs some"
+    for text in environment.default_methods:
+        try:
+            parse_method(text, environment, shipped)
+        except BackendError:
+            continue  # torch is not installed
+        except IrgymError as error:
+            return f"default_methods names {text!r}: {error}"
     return ""
 
 
@@ -170,7 +194,7 @@ def _policies(environment: Environment, tasks: Tasks) -> str:
             continue  # torch is not installed
         for task in tasks:
             try:
-                policy.check(task.space, task.observe(task.initial(), policy.observation))
+                check_suits(policy, task)
             except IrgymError as error:
                 return f"the policy {name} does not suit {task.uri}: {error}"
     return ""
@@ -203,10 +227,14 @@ ENVIRONMENT_RULES = (
         "task", "Tasks have a horizon, observations, and kinds and forms with distinct names.", _tasks
     ),
     EnvironmentRule("backends", "A back end is available, and wrong names are refused.", _backends),
-    EnvironmentRule("datasets", "Data sets are fixed, have test programs, and no program twice.", _datasets),
+    EnvironmentRule(
+        "datasets",
+        "Data sets are fixed, have test programs, the default also training programs, and no program twice.",
+        _datasets,
+    ),
     EnvironmentRule("splits", "No program is in both splits of a data set.", _splits),
     EnvironmentRule("objectives", "Tasks can be had under each objective.", _objectives),
-    EnvironmentRule("names", "References, rewards and policies that are named exist.", _names),
+    EnvironmentRule("names", "References, rewards, methods and policies that are named exist.", _names),
     EnvironmentRule("policies", "Policies that ship suit the tasks.", _policies),
     EnvironmentRule(
         "offers", "Baselines and pipelines that are listed are offered by the tasks, and replay.", _offers

@@ -73,6 +73,12 @@ def _differ(first: np.ndarray[Any, Any], second: np.ndarray[Any, Any]) -> bool:
     return first.shape != second.shape or bool((first != second).any())
 
 
+def same_observations(first: Mapping[str, Any], second: Mapping[str, Any]) -> bool:
+    """Say whether observations of two states, by name, hold equal numbers."""
+    arrays, others = (list(_arrays(list(seen.values()))) for seen in (first, second))
+    return len(arrays) == len(others) and not any(map(_differ, arrays, others))
+
+
 def _rows(case: Case) -> str:
     pairs = len(case.mask.candidates)
     for name, seen in case.seen.items():

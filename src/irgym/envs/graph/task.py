@@ -77,7 +77,7 @@ class GraphTask(Task[GraphState]):
 
     space = actions.SPACE
     objectives = OBJECTIVES
-    forms = {".onnx": "ONNX model"}  # noqa: RUF012
+    forms: Mapping[str, str] = {".onnx": "ONNX model"}
     gradual = False  # a blocked convolution, for example, pays only once its neighbours are blocked too
 
     def __init__(

@@ -166,34 +166,30 @@ def route(contraction: Contraction, nest: Nest, target: Target) -> Iterator[Acti
     """
     here, cursor = initial_nest(contraction), 0
     for place, loop in enumerate(nest.loops):
-        for kind, factor in _place(contraction, nest, here, cursor, place, loop):
-            kinds, factors = actions.legal_kinds(contraction, here, cursor, target)
-            index = actions.FACTORS.index(factor) if factor else 0
-            if not kinds[kind] or (kind == actions.SPLIT and not factors[index]):
+        for action in _place(nest, here, cursor, place, loop):
+            at = actions.Position(contraction, here, cursor, target)
+            if not actions.SPACE.allows(actions.mask_at(at), action):
                 return
-            here, cursor = actions.apply(here, cursor, kind, factor)
-            yield Action(kind, (index,) if kind == actions.SPLIT else ())
+            here, cursor = actions.apply(at, action)
+            yield action
 
 
-def _place(
-    contraction: Contraction, nest: Nest, here: Nest, cursor: int, place: int, loop: Loop
-) -> Iterator[tuple[int, int]]:
-    """Yield kinds and factors of the actions that move a loop to its place."""
+def _place(nest: Nest, here: Nest, cursor: int, place: int, loop: Loop) -> Iterator[Action]:
+    """Yield the actions that move a loop to its place."""
     at = next((at for at in range(place, len(here.loops)) if here.loops[at].dim == loop.dim), None)
     if at is None:
         return
-    yield from [(actions.DOWN, 0)] * (at - cursor)
-    yield from [(actions.UP, 0)] * (cursor - at)
+    yield from [Action(actions.DOWN)] * (at - cursor)
+    yield from [Action(actions.UP)] * (cursor - at)
     present = here.loops[at].step
     if loop.step > present:
         inner = [other.step for other in nest.loops[place + 1 :] if other.dim == loop.dim]
-        yield from ((actions.SPLIT, factor) for factor in _factors(loop.step, present, inner))
-    yield from [(actions.SWAP_UP, 0)] * (at - place)
-    for operand, kind in zip("ab", (actions.PACK_A, actions.PACK_B), strict=True):
-        if operand in loop.packs:
-            yield kind, 0
+        for factor in _factors(loop.step, present, inner):
+            yield Action(actions.SPLIT, (actions.FACTORS.index(factor),))
+    yield from [Action(actions.SWAP_UP)] * (at - place)
+    yield from (Action(kind) for operand, kind in actions.PACKS.items() if operand in loop.packs)
     if loop.mark.value:
-        yield (actions.UNROLL if loop.mark.value == "u" else actions.VECTORISE), 0
+        yield Action(actions.UNROLL if loop.mark.value == "u" else actions.VECTORISE)
 
 
 def _factors(step: int, present: int, inner: Sequence[int]) -> Sequence[int]:

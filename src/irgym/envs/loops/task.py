@@ -78,7 +78,7 @@ class LoopsTask(Task[LoopsState]):
         """Return the mask of the actions that apply to the loop under the cursor; none apply after `stop`."""
         if state.stopped:
             return self.space.mask([False] * len(self.space.kinds), [False] * self.space.param_count)
-        return self.space.mask(*actions.legal_kinds(self.contraction, state.nest, state.cursor, self.target))
+        return actions.mask_at(self._position(state))
 
     def step(self, state: LoopsState, action: Action) -> LoopsState:
         """Return the state after `action`.
@@ -89,11 +89,12 @@ class LoopsTask(Task[LoopsState]):
         if state.stopped:
             raise ScheduleError("no action applies after stop")
         previous = (*state.previous, self.space.flat_index(action))[-HISTORY:]
-        if action.kind == actions.STOP:
-            return LoopsState(state.nest, state.cursor, previous, stopped=True)
-        factor = actions.FACTORS[action.params[0]] if action.params else 1
-        nest, cursor = actions.apply(state.nest, state.cursor, action.kind, factor)
-        return LoopsState(nest, cursor, previous)
+        ended = self.space.kinds[action.kind].ends == "episode"
+        nest, cursor = actions.apply(self._position(state), action)
+        return LoopsState(nest, cursor, previous, stopped=ended)
+
+    def _position(self, state: LoopsState) -> actions.Position:
+        return actions.Position(self.contraction, state.nest, state.cursor, self.target)
 
     def terminal(self, state: LoopsState) -> bool:
         """Say whether `stop` was taken."""

@@ -13,6 +13,7 @@ import torch
 from small_models import small
 from torch import nn
 
+from irgym.base.errors import ProgramError
 from irgym.envs.graph.programs.exporting import build, export, exported
 from irgym.envs.graph.programs.families import FAMILIES
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
@@ -76,6 +77,12 @@ def shallow(model: Model) -> Model:
     for parent, name in repeated:
         setattr(parent, name, nn.Identity())
     return model
+
+
+def test_a_model_larger_than_memory_is_refused(monkeypatch):
+    monkeypatch.setitem(BUILDERS, "resnet18", lambda options: torch.empty(1 << 46))
+    with pytest.raises(ProgramError, match=r"'graph://resnet18' needs more memory than there is: choose"):
+        build("graph://resnet18")
 
 
 def test_every_family_has_a_builder():

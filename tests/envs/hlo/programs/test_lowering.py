@@ -230,6 +230,15 @@ def test_a_function_that_jax_refuses_is_named():
         lower_function(mismatch, (_shape(),))
 
 
+def test_a_tensor_that_xla_cannot_count_is_named():
+    def vast(x: Any) -> Any:
+        return x[:, None, None] + x[None, :, None] + x[None, None, :]
+
+    with pytest.raises(ProgramError, match="jax cannot lower vast: overflow in static extent") as caught:
+        lower_function(vast, (jax.ShapeDtypeStruct((1 << 22,), np.float32),))
+    assert "\n" not in str(caught.value)
+
+
 def test_unreadable_files_are_named(tmp_path: Path):
     with pytest.raises(StorageError, match="cannot read"):
         convert(str(tmp_path / "missing.pb"))

@@ -49,7 +49,7 @@ class SuperPmiTask(ChoiceTask):
     """
 
     objectives = OBJECTIVES
-    forms = {".txt": "list of what is shared, with the JIT's option that does so"}  # noqa: RUF012
+    forms: Mapping[str, str] = {".txt": "list of what is shared, with the JIT's option that does so"}
 
     def __init__(
         self,

@@ -40,14 +40,19 @@ def build(uri: str) -> Model:
     """Return the model of a URI; the same URI has the same weights.
 
     Raises:
-        ProgramError: The URI is malformed.
+        ProgramError: The URI is malformed, or memory is too short for the model.
     """
     program = parse_program(uri)
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(SEED)
-        model = BUILDERS[program.family](program.numbers)
-        model.module.eval()
-        enliven(model)
+        try:
+            model = BUILDERS[program.family](program.numbers)
+            model.module.eval()
+            enliven(model)
+        except RuntimeError as error:
+            if "allocate memory" not in str(error):
+                raise
+            raise ProgramError(f"{uri!r} needs more memory than there is: choose smaller options") from error
     return model
 
 

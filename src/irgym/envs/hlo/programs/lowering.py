@@ -89,8 +89,20 @@ def jitted(function: Callable[..., Any]) -> Any:
 
 
 def _proto(function: Callable[..., Any], arguments: tuple[Any, ...]) -> bytes:
+    """Return the module of a function.
+
+    Raises:
+        TypeError: jax refuses the arguments.
+        ValueError: The same, or XLA refuses the module, as where a tensor has 2^63 elements or more.
+    """
     lowered = jitted(function).trace(*arguments).lower(lowering_platforms=("cpu",))
-    return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    try:
+        return lowered.compiler_ir("hlo").as_serialized_hlo_module_proto()
+    except RuntimeError as error:
+        refusal = str(error).partition("INVALID_ARGUMENT: ")[2]
+        if not refusal:
+            raise
+        raise ValueError(refusal) from error
 
 
 def convert(source: str) -> bytes:
