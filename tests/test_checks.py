@@ -11,7 +11,7 @@ SCRIPT = Path(__file__).parents[1] / "benchmarks" / "checks.py"
 
 @pytest.mark.parametrize(
     ("environment", "needs", "pairs", "schedules"),
-    [("loops", "numpy", 120, 30), ("hlo", "jax", 15, 3), ("linalg", "torch_mlir", 100, 9)],
+    [("loops", "numpy", 60, 15), ("hlo", "jax", 10, 2), ("linalg", "torch_mlir", 60, 6)],
 )
 def test_no_wrong_result_is_validated_and_no_right_one_refused(
     environment: str, needs: str, pairs: int, schedules: int

@@ -42,7 +42,7 @@ CODES = dials.CODES[7::30]
 WHERE = ("evaluating", "recording")
 
 KILLED = """
-import os, signal, sys
+import os, shutil, signal, sys
 sys.path.append({toys!r})
 import dials, torch
 from irgym.agents import events, training
@@ -71,6 +71,10 @@ def train(config, where, run):
     problem = dials.problem({codes!r})
     problem = type(problem)(problem.tasks, Fatal(where), problem.reward)
     training.train(config, problem, Path(run), progress=progress)
+
+for config in {configs!r}.values():  # so that the forks need not import what a training needs
+    training.train(config, dials.problem({codes!r}), Path("warm"), iterations=1)
+    shutil.rmtree("warm")
 
 for name, config in {configs!r}.items():
     for where in {where!r}:

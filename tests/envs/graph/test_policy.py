@@ -18,7 +18,7 @@ from irgym.networks.policy import TorchPolicy  # noqa: E402
 from irgym.search.rollouts import rollout  # noqa: E402
 
 HELD_OUT = (
-    "graph://bert?layers=1&vocabulary=64",
+    "graph://bert?heads=2&hidden=32&layers=1&sequence=8&vocabulary=64",
     "graph://unet?size=64&levels=2&width=16",
 )
 

@@ -19,9 +19,9 @@ from irgym.judging.statistics import NOISE
 from irgym.judging.trials import Trials
 
 PROGRAMS = (
-    *generate("mm", 12, 4, 48, 1),
-    *generate("bmm", 12, 4, 32, 1),
-    *generate("conv", 12, 4, 32, 1),
+    *generate("mm", 8, 4, 48, 1),
+    *generate("bmm", 8, 4, 32, 1),
+    *generate("conv", 8, 4, 32, 1),
 )
 SEARCHES = (None, "random", "greedy", "beam", "evolutionary", "annealing")
 """None is the default of `tune`: `guided` if torch is installed."""
@@ -61,7 +61,7 @@ def check(bench: Bench, result: Tuned) -> None:
 
 @pytest.mark.timed
 def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower(bench):
-    assert len(set(PROGRAMS)) == 36
+    assert len(set(PROGRAMS)) == 24
     found = 0
     for number, program in enumerate(PROGRAMS):
         result = irgym.tune(
@@ -72,7 +72,7 @@ def test_a_search_of_a_tenth_of_a_second_reports_nothing_slower(bench):
         )
         check(bench, result)
         found += not result.no_gain
-    assert 8 < found < 36, "some programs are improved, and on some there is nothing to find so soon"
+    assert 5 < found < 24, "some programs are improved, and on some there is nothing to find so soon"
 
 
 class Flattering:
@@ -104,4 +104,4 @@ def test_programs_that_look_faster_by_noise_alone_are_not_reported(bench, monkey
         result = irgym.tune(program, seed=number, searching=irgym.Searching(search="random", evaluations=40))
         check(bench, result)
         kept += bool(result.no_gain)
-    assert flattering.planted > 200 and kept >= 6, "of nine"
+    assert flattering.planted > 120 and kept >= 4, "of six"

@@ -325,7 +325,7 @@ def test_states_share_their_weights(tmp_path: Path):
 TINY = GRAPH.dataset("tiny")
 
 
-@pytest.mark.parametrize("uri", [TINY.train[0], TINY.test[1], TINY.test[3]])
+@pytest.mark.parametrize("uri", [TINY.test[0], TINY.test[1], TINY.test[3]])
 def test_models_of_half_precision(uri: str, tmp_path: Path):
     path = tmp_path / "half.onnx"
     single = GRAPH.task(uri)

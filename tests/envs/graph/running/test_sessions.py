@@ -1,13 +1,14 @@
 """Timed sessions: spinning of their threads."""
 
+from itertools import pairwise
 from statistics import median
 
 import numpy as np
 import pytest
+from small_graphs import graph_of
 
-from irgym.envs.graph.checking.checks import feeds_of
-from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.ir.node import node
+from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.running.sessions import Program, options_of, timed_options
 from irgym.envs.graph.running.timing import timing_of
 from irgym.measure.machine import core_count
@@ -27,9 +28,12 @@ def test_threads_of_one_session_leave_those_of_another_alone():
     """Spinning threads made two sessions in turn take twice as long as each alone."""
     if core_count() < 2:
         pytest.skip("needs two cores")
-    task = GRAPH.task("graph://squeezenet1_1?size=128", "ort:2")
-    weights, feeds = model_at(task.path).weights, feeds_of(task.path, 0)
-    first, second = (Program(task.graph, weights, 2, "all").bound(feeds) for _ in range(2))
+    values = [f"v{place}" for place in range(9)]
+    nodes = [node("MatMul", [before, "w"], [after]) for before, after in pairwise(values)]
+    weights = {"w": np.eye(384, dtype=np.float32)}
+    graph = graph_of(nodes, {values[0]: (384, 384)}, weights, values[-1:])
+    feeds = {values[0]: np.ones((384, 384), np.float32)}
+    first, second = (Program(graph, Weights({}), 2, "all").bound(feeds) for _ in range(2))
     alone = median(sample(first.run, timing_of(2)))
     turns = np.array(interleave(first.run, second.run, timing=timing_of(2)))
     assert np.median(turns[:, 0]) < 1.5 * alone
