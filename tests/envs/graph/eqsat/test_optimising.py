@@ -1,6 +1,9 @@
 """Equality saturation of small graphs: gains that need several rewrites, limits, and equal results."""
 
+import subprocess
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -172,3 +175,24 @@ def test_models_with_graphs_of_their_own_are_refused():
     held = Graph.of([*graph.nodes.values(), branch], graph.types, {}, ["x"], ["z"], graph.opsets)
     with pytest.raises(BaselineError, match="eqsat takes no models with operators that hold graphs"):
         optimised(held, TASO, counted, BLOCK, LIMITS)
+
+
+ALONE = """
+import gc, sys, weakref
+gc.disable()
+sys.path.insert(0, {toys!r})
+from small_graphs import BLOCK, graph_of
+from irgym.envs.graph.eqsat.saturation import Limits, saturate
+from irgym.envs.graph.ir.node import node
+graph = graph_of([node("Relu", ["x"], ["y"])], {{"x": (2, 2)}}, {{}}, ["y"])
+saturated = saturate(graph, [], BLOCK, Limits())
+held = weakref.ref(saturated.tensors.egraph)
+del saturated
+assert held() is None
+"""
+
+
+def test_an_e_graph_is_freed_at_once():
+    """Left to garbage collection, it may be dropped in another thread, which egglog refuses."""
+    toys = str(Path(__file__).parents[3] / "toys")
+    subprocess.run([sys.executable, "-c", ALONE.format(toys=toys)], check=True)

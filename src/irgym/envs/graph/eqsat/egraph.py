@@ -5,7 +5,9 @@ stay in Python, by number of the value. Facts are loaded from files, which is th
 """
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -55,6 +57,20 @@ class ENode:
     several: int = ABSENT
 
 
+@cache
+def _bindings() -> Any:
+    """Import egglog, in a separate thread: its classes keep the frames that import them, with all variables.
+
+    Raises:
+        BackendError: It is not installed.
+    """
+    try:
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(import_module, "egglog.bindings").result()
+    except ModuleNotFoundError as error:
+        raise BackendError(f"egglog is not installed: run {INSTALL_PEERS}") from error
+
+
 class EGraph:
     """An e-graph. Values have numbers from 1 on; the least number of equal values represents them.
 
@@ -66,11 +82,7 @@ class EGraph:
     """
 
     def __init__(self) -> None:
-        try:
-            egglog: Any = import_module("egglog.bindings")
-        except ModuleNotFoundError as error:
-            raise BackendError(f"egglog is not installed: run {INSTALL_PEERS}") from error
-        self._egglog: Any = egglog.EGraph()
+        self._egglog: Any = _bindings().EGraph()
         self._facts: dict[str, dict[tuple[int | str, ...], None]] = {}
         self._declared: set[str] = set()
         self._asked: dict[Query, str] = {}
