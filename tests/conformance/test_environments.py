@@ -11,6 +11,7 @@ import irgym
 from irgym.core.catalogue import ENVIRONMENTS
 
 TRANSFORMER = "graph://gpt2?heads=2&hidden=32&layers=1&sequence=8&vocabulary=64"
+CONVOLUTIONS = "graph://unet?levels=1&size=32&width=4"
 SHARED = {"splits": "the data set x-rlflow trains and tests on the same models, as its paper does"}
 OF_TOYS = dict.fromkeys(
     ("job", "original", "validation", "export-suffix", "records"),
@@ -24,6 +25,7 @@ OF_TOYS = dict.fromkeys(
         ("loops", "loops://mm/12x10x7", True, {}),
         ("hlo", "", False, {}),
         ("graph", TRANSFORMER, False, SHARED),
+        ("graph", CONVOLUTIONS, False, SHARED),
         ("graph-taso", TRANSFORMER, False, SHARED),
         ("cse", "cse://kernels/sorting.c#quick_sort", True, {}),
         ("linalg", "linalg://matmul/12x10x7", False, {}),
