@@ -6,7 +6,7 @@ processes are those of the product, only older: a comparison of many programs us
 
 import os
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
@@ -33,9 +33,8 @@ class Shelf:
 
     def take(self, limits: Limits, modules: Sequence[str] = ()) -> Process:
         """Return a process that was started for the same purpose, in the same surroundings, or a new one."""
-        purpose = limits, tuple(sorted(limits.environment.items())), tuple(modules), _owner()
         variables = {name: value for name, value in os.environ.items() if name not in RENEWED}
-        kind = *purpose, tuple(sys.path), tuple(sorted(variables.items()))
+        kind = limits, tuple(modules), _owner(), tuple(sys.path), variables
         with self._lock:
             found = next((process for process in reversed(self._idle) if process.kind == kind), None)
             if found:
@@ -76,7 +75,7 @@ class Kept(Process):
     """
 
     def __init__(
-        self, put: "Callable[[Kept], None]", kind: Hashable, limits: Limits, modules: Sequence[str]
+        self, put: "Callable[[Kept], None]", kind: object, limits: Limits, modules: Sequence[str]
     ) -> None:
         super().__init__(limits, modules)
         self.kind = kind

@@ -159,7 +159,7 @@ class Training:
     """
 
     agent: str | None = None
-    """Learning algorithm, such as ppo; by default the recipe's, or ppo."""
+    """Learning algorithm, such as dqn; by default the recipe's, or ppo."""
     recipe: str | None = None
     """Set-up of the training by name, such as scratch; other options given take precedence over it."""
     dataset: str | None = None
