@@ -40,19 +40,16 @@ def walk(uri: str, seed: int) -> tuple[GraphTask, list[GraphState], list[Action]
 
 @pytest.mark.parametrize("uri", TINY)
 def test_random_walks(uri: str):
-    for seed in range(2):
-        task, states, taken = walk(uri, seed)
-        text = Schedule(tuple(taken)).text(task.space)
-        again = replay(task, Schedule.parse(text, task.space))
-        assert again == states[-1] and task.key(again) == task.key(states[-1])
-        assert task.mask(again).candidates == task.mask(states[-1]).candidates
-        for state in states:
-            found = {
-                (rule, site.name) for sites in task.finder.all(state.graph).values() for rule, site in sites
-            }
-            assert found == {pair for pair in state.candidates if pair[1] != EVERYWHERE}, (
-                "sites that are kept up to date are all sites"
-            )
+    task, states, taken = walk(uri, 0)
+    text = Schedule(tuple(taken)).text(task.space)
+    again = replay(task, Schedule.parse(text, task.space))
+    assert again == states[-1] and task.key(again) == task.key(states[-1])
+    assert task.mask(again).candidates == task.mask(states[-1]).candidates
+    for state in states:
+        found = {(rule, site.name) for sites in task.finder.all(state.graph).values() for rule, site in sites}
+        assert found == {pair for pair in state.candidates if pair[1] != EVERYWHERE}, (
+            "sites that are kept up to date are all sites"
+        )
 
 
 @pytest.mark.parametrize("uri", TINY)
