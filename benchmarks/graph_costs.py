@@ -3,8 +3,10 @@
 Each network is timed in its original form, after random rewrites, and after all rewrites that ONNX
 Runtime's optimiser knows too. Three cost models are compared with these times: the plain sum, one with a
 factor for each class of operators fitted to all networks, and the same fitted to all other networks. Errors
-are of times, and of speedups over the original network, which guide searches. The last column is the rough
-estimate that rewards take their potentials from.
+are of times, and of speedups over the original network, which guide searches. The next column is the rough
+estimate that rewards take their potentials from. The last two are learned, as in the search `screened`, from
+the measured times of all other networks: from features of the graph alone, and with the measured times of
+its operators as further features.
 
     python benchmarks/graph_costs.py --programs "graph://squeezenet1_1?size=64" "graph://bert?layers=2"
 """
@@ -19,6 +21,7 @@ from scipy.optimize import nnls
 
 from irgym.core.actions import Action
 from irgym.core.bench import Bench
+from irgym.cost_model.model import CostModel, Samples
 from irgym.envs.graph.costs.calibration import CLASSES, Calibration, class_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
@@ -77,6 +80,7 @@ class Point:
         ns: Its measured time.
         row: Times of its operators, by class; the number of operators; 1.
         estimate: The rough estimate from shapes alone, relative to that of the original network.
+        features: Features for a learned model.
     """
 
     program: str
@@ -84,6 +88,7 @@ class Point:
     ns: float
     row: NDArray[np.float64]
     estimate: float
+    features: NDArray[np.float64]
 
     @property
     def plain(self) -> float:
@@ -142,8 +147,8 @@ def points_of(program: str, options: Options, bench: Bench) -> list[Point]:
     found: list[Point] = []
     for (way, state), time in zip(ways.items(), times, strict=True):
         if time.ok:
-            estimate = float(task.analysis(state).mean())
-            found.append(Point(task.uri, way, time.cost, row_of(task, state.graph), estimate))
+            row, estimate = row_of(task, state.graph), float(task.analysis(state).mean())
+            found.append(Point(task.uri, way, time.cost, row, estimate, task.cost_features(state)))
         else:
             print(f"{task.uri} {way}: {time.outcome.value} {time.detail}")
     return found
@@ -168,6 +173,26 @@ def fitted(points: Sequence[Point]) -> NDArray[np.float64]:
 def calibration_of(solution: NDArray[np.float64]) -> Calibration:
     factors = {name: round(float(factor), 4) for name, factor in zip(CLASSES, solution, strict=False)}
     return Calibration(round(float(solution[-1]), 1), round(float(solution[-2]), 1), factors)
+
+
+def samples_of(networks: Sequence[Sequence[Point]], measured: bool) -> Samples:
+    """Return what a model learns from networks, with the times of their operators or without."""
+    rows: list[NDArray[np.float64]] = []
+    targets: list[float] = []
+    for original, *others in networks:
+        for point in (original, *others):
+            changes = (point.row - original.row)[:-2] / original.plain
+            rows.append(
+                np.concatenate([point.features, changes, [changes.sum()]] if measured else [point.features])
+            )
+            targets.append(np.log(point.ns / original.ns))
+    return Samples(np.stack(rows).astype(np.float32), np.array(targets))
+
+
+def learned(points: Sequence[Point], others: Sequence[Sequence[Point]], measured: bool) -> list[float]:
+    """Return times relative to the original's, predicted from what other networks took."""
+    model = CostModel(samples_of(others, measured))
+    return list(np.exp(model.predict(samples_of([points], measured).cost_features)))
 
 
 def errors(points: Sequence[Point], said: Sequence[float]) -> tuple[float, float, float]:
@@ -201,11 +226,13 @@ def main() -> None:
     everything = [point for points in networks for point in points]
     whole = fitted(everything)
     print("\nMedian error of times (its sign) and of speedups; pairs at least 5 % apart in the right order.")
-    print("| network | points | plain sum | fitted to all | fitted to the others | estimate |")
-    print("|---|---|---|---|---|---|")
+    print("| network | points | plain sum | fitted to all | to the others | estimate | learned | and sums |")
+    print("|---|---|---|---|---|---|---|---|")
     table: dict[str, list[tuple[float, float, float, float]]] = {"plain": [], "all": [], "others": []}
+    ratios: dict[str, list[tuple[float, float]]] = {"estimate": [], "learned": [], "and sums": []}
     for points in networks:
-        others = [point for network in networks if network is not points for point in network]
+        apart = [network for network in networks if network is not points]
+        others = [point for network in apart for point in network]
         models = {
             "plain": [point.plain for point in points],
             "all": [float(point.row @ whole) for point in points],
@@ -217,13 +244,20 @@ def main() -> None:
             right = rank(points, said)
             table[name].append((error, sign, speedup, right))
             cells.append(f"{error:.0%} ({sign:+.0%}), {speedup:.0%}, {right:.0%}")
-        guess = [point.estimate for point in points]
-        cells.append(f"{errors(points, guess)[2]:.0%}, {rank(points, guess):.0%}")
+        guesses = {
+            "estimate": [point.estimate for point in points],
+            "learned": learned(points, apart, measured=False),
+            "and sums": learned(points, apart, measured=True),
+        }
+        for name, guess in guesses.items():
+            ratios[name].append((errors(points, guess)[2], rank(points, guess)))
+            cells.append("{:.0%}, {:.0%}".format(*ratios[name][-1]))
         program = points[0].program.removeprefix("graph://")
         print(f"| {program} | {len(points)} | {' | '.join(cells)} |", flush=True)
     means = [np.nanmean(np.array(rows), axis=0) for rows in table.values()]
     cells = [f"{mean[0]:.0%}, {mean[2]:.0%}, {mean[3]:.0%}" for mean in means]
-    print(f"| mean | {len(everything)} | {' | '.join(cells)} | |")
+    cells += ["{:.0%}, {:.0%}".format(*np.nanmean(np.array(rows), axis=0)) for rows in ratios.values()]
+    print(f"| mean | {len(everything)} | {' | '.join(cells)} |")
     print(f"\nfitted to all: {calibration_of(whole)}")
 
 

@@ -20,6 +20,7 @@ from irgym.envs.graph import actions
 from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.counting import count
 from irgym.envs.graph.costs.estimate import estimated, rates_of
+from irgym.envs.graph.costs.features import CostFeatures
 from irgym.envs.graph.eqsat.settings import Settings
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.observing.drawing import drawing_of
@@ -104,6 +105,7 @@ class GraphTask(Task[GraphState]):
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes no time
         self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
+        self._cost_features = CostFeatures(graph, self._rates)
         self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
@@ -230,6 +232,10 @@ class GraphTask(Task[GraphState]):
     def analysis(self, state: GraphState) -> NDArray[np.float64]:
         """Return a rough estimate of the time from shapes alone, relative to the original's, shape [1]."""
         return np.array([self._estimated(state.graph) / self._estimate])
+
+    def cost_features(self, state: GraphState) -> NDArray[np.float64]:
+        """Return the features of a state for cost models, shape [COST_FEATURES]."""
+        return self._cost_features.of(state.graph, state.level)
 
     def _estimated(self, graph: Graph) -> float:
         return sum(estimated(graph, node, self._rates) for node in graph.nodes.values())

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from irgym.base.errors import ScheduleError
+from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Weights, computed, literal
+from irgym.envs.graph.ir.weights import Weights, literal
 
 ROW = TensorType("float32", (4,))
 

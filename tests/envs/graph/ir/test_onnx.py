@@ -10,8 +10,9 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from irgym.base.errors import ProgramError
+from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.reading import read
-from irgym.envs.graph.ir.weights import Literal, Stored, Weights, computed
+from irgym.envs.graph.ir.weights import Literal, Stored, Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
 
 

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Computed, Stored, Weight, Weights, computed
+from irgym.envs.graph.ir.weights import Computed, Stored, Weight, Weights
 
 ARRAYS = {name: np.random.default_rng(len(name)).normal(size=(4, 6)) for name in ("a", "bb", "ccc")}
 
@@ -35,6 +36,24 @@ def test_joining_and_cutting_in_turn_stays_short(seed: int):
         known.append(made)
         assert made[0].type.shape == made[1].shape and depth(made[0]) <= 2
         np.testing.assert_array_equal(weights.array(made[0]), made[1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_turning_and_reshaping_in_turn_stays_short(seed: int):
+    rng = np.random.default_rng(seed)
+    weights = Weights(ARRAYS)
+    for name, array in ARRAYS.items():
+        made, expected = stored(name), array
+        for _ in range(20):
+            order = tuple(int(axis) for axis in rng.permutation(expected.ndim))
+            made, expected = computed("transpose", made, order), expected.transpose(order)
+            assert depth(made) <= 1 and np.array_equal(weights.array(made), expected)
+        back = computed("transpose", computed("transpose", made, (1, 0)), (1, 0))
+        assert back.digest == made.digest
+        for shape in ((expected.size,), (1, expected.size), expected.shape):
+            again = computed("reshape", computed("reshape", made, (expected.size, 1)), shape)
+            assert depth(again) <= 2 and np.array_equal(weights.array(again), expected.reshape(shape))
+        assert again is made, "the shape is that of the beginning"
 
 
 def test_parts_joined_again_are_the_whole():

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 from small_graphs import BLOCK, run_in_ort
 
+from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.magnitudes import Magnitude, magnitude_of
 from irgym.envs.graph.ir.node import Node, node
 from irgym.envs.graph.ir.reading import read
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Computed, Stored, Weights, computed, literal, weight_of
+from irgym.envs.graph.ir.weights import Computed, Stored, Weights, literal, weight_of
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rewriting.building import RuleError
 from irgym.envs.graph.rewriting.constants import computes, reassociates

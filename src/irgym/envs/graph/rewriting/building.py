@@ -9,10 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from types import CodeType
 from typing import Any, NamedTuple
 
+from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.functions import FUNCTIONS
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Attribute, Node
-from irgym.envs.graph.ir.weights import Literal, Weight, computed, literal
+from irgym.envs.graph.ir.weights import Literal, Weight, literal
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rewriting.constants import check_constants, checked_constant
 from irgym.envs.graph.rewriting.language import operator_named

@@ -18,10 +18,11 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.magnitudes import ARITHMETIC, Format, format_of
 from irgym.envs.graph.ir.node import Attribute, Node
-from irgym.envs.graph.ir.weights import Computed, Weight, computed
+from irgym.envs.graph.ir.weights import Computed, Weight
 
 NODES = {"Add": "add", "Sub": "subtract", "Mul": "multiply", "Div": "divide", "MatMul": "matmul"}
 """Operators that may compute a constant from constants, and the equivalent functions of weights."""
