@@ -289,6 +289,11 @@ class AnalysisThatIsNoShare(RegisterTask):
         return np.array([float(sum(state.values))])
 
 
+class JobWithFeaturesOfTheStart(RegisterTask):
+    def job_features(self, job: Job) -> Any:
+        return self.cost_features(self.initial())
+
+
 class RecordsOfAnotherKey(RegisterTask):
     def recorded(self, key: str) -> Registers | None:
         return None if "no" in key else Registers((1, 1))
@@ -330,6 +335,7 @@ VIOLATIONS = {
     ExportsAnySuffix: "export-suffix",
     SketchTooLong: "sketches",
     AnalysisThatIsNoShare: "analysis",
+    JobWithFeaturesOfTheStart: "cost-features",
     RecordsOfAnotherKey: "records",
 }
 

@@ -160,7 +160,7 @@ def test_tasks_that_cannot_be_screened_are_refused():
         (TASKS, 0.0, "choose more than 0"),
         (TASKS, 1.5, "at most 1"),
         ([dials.Dials((0, 0, 0))], 0.5, "has no cost features"),
-        ([Silent((0, 0, 0))], 0.5, "needs costs that can be read back"),
+        ([Silent((0, 0, 0))], 0.5, "needs programs that can be read back"),
     ):
         with pytest.raises(IrgymError, match=words):
             Screen(dials.Inline(), tasks, share, seed=0)

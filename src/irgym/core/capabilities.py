@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
-from irgym.core.cost import Call
+from irgym.core.cost import Call, Job
 from irgym.core.drawing import Drawing
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
@@ -80,6 +80,15 @@ class CostFeatures(Protocol):
         K is the same for all programs of an environment, so that a model can learn from some what it
         predicts of others.
         """
+        ...
+
+
+@runtime_checkable
+class JobFeatures(Protocol):
+    """Cost features of the programs that jobs run, where keys cannot be read back."""
+
+    def job_features(self, job: Job) -> NDArray[np.float64]:
+        """Return the `CostFeatures` of the state whose job it is, shape [K]."""
         ...
 
 
@@ -279,6 +288,18 @@ def cost_features(task: Task[Any], state: Any) -> NDArray[np.float64] | None:
         return features.cost_features(state)
     analysis = ask(task, Analysis)
     return None if analysis is None else analysis.analysis(state)
+
+
+def job_features(task: Task[Any], job: Job) -> NDArray[np.float64] | None:
+    """Return the cost features of the program that a job of the task runs, shape [K].
+
+    None where neither the job nor the job's key says what they are.
+    """
+    features = ask(task, JobFeatures)
+    if features is not None:
+        return features.job_features(job)
+    state = recorded(task, job.schedule)
+    return None if state is None else cost_features(task, state)
 
 
 def recorded(task: Task[Any], key: str) -> Any:

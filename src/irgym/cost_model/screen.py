@@ -15,7 +15,7 @@ from irgym.core.task import Task
 from irgym.cost_model.choice import promising
 from irgym.cost_model.model import NONE, CostModel, FloatArray, Samples, check_predictable, log_ratio
 from irgym.cost_model.quality import Quality, quality_of
-from irgym.cost_model.recorded import cost_features_of, recorded_samples
+from irgym.cost_model.recorded import recorded_samples
 
 _Identity = tuple[str, str]
 
@@ -71,9 +71,9 @@ class Screen:
     ) -> None:
         check_share(share)
         check_predictable(tasks[0])
-        if capabilities.recorded(tasks[0], tasks[0].key(tasks[0].initial())) is None:
+        if capabilities.job_features(tasks[0], tasks[0].job(tasks[0].initial())) is None:
             raise IrgymError(
-                f"a screen needs costs that can be read back, unlike those of {tasks[0].uri}: leave it out"
+                f"a screen needs programs that can be read back, unlike those of {tasks[0].uri}: leave it out"
             )
         self.quality: Quality | None = None
         self._evaluator = evaluator
@@ -126,9 +126,9 @@ class Screen:
         found: list[_Candidate] = []
         for job, known in zip(jobs, recalled, strict=True):
             if known is None and job.program in firsts:
-                cost_features = cost_features_of(self._tasks[job.program], job.schedule)
+                cost_features = capabilities.job_features(self._tasks[job.program], job)
                 if cost_features is not None:
-                    found.append(_Candidate(job, firsts[job.program], cost_features))
+                    found.append(_Candidate(job, firsts[job.program], cost_features.astype(np.float32)))
         return found
 
     def _predicted(self, candidates: Sequence[_Candidate]) -> NDArray[np.float64] | None:

@@ -18,6 +18,7 @@ from irgym.core.capabilities import (
     Demonstrations,
     Drawn,
     Finishing,
+    JobFeatures,
     Listed,
     Macros,
     Parts,
@@ -79,8 +80,11 @@ def _cost_features(case: Case) -> str:
     features = ask(case.task, CostFeatures)
     if features is None:
         return ""
-    initial = features.cost_features(case.task.initial())
-    return _figures("cost_features", features.cost_features(case.state), initial)
+    initial, found = (features.cost_features(state) for state in (case.task.initial(), case.state))
+    jobs, job = ask(case.task, JobFeatures), case.task.job(case.state)
+    if jobs is not None and not job.known and not np.array_equal(jobs.job_features(job), found):
+        return "job_features() of the state's job are not its cost_features()"
+    return _figures("cost_features", found, initial)
 
 
 def _records(case: Case) -> str:
@@ -165,7 +169,7 @@ CAPABILITY_RULES = (
         "The analysis is a finite vector of one length, 1 at the start; `analysed` changes no state.",
         _analysis,
     ),
-    StateRule("cost-features", "Cost features are a finite vector of one length.", _cost_features),
+    StateRule("cost-features", "Cost features are a finite vector of one length; a job tells them too.", _cost_features),
     StateRule("records", "States and actions read back from a key lead to that key.", _records),
     StateRule("parts", "Schedules of the parts can be joined.", _parts, "ends"),
     StateRule("finishing", "The finishing schedule can be taken.", _finishing, "ends"),

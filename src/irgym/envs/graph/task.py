@@ -237,6 +237,11 @@ class GraphTask(Task[GraphState]):
         """Return the features of a state for cost models, shape [COST_FEATURES]."""
         return self._cost_features.of(state.graph, state.level)
 
+    def job_features(self, job: Job) -> NDArray[np.float64]:
+        """Return the same of the state whose job it is: digests cannot be read back, but jobs hold graphs."""
+        _, graph, _, level = job.call.arguments
+        return self._cost_features.of(graph, level)
+
     def _estimated(self, graph: Graph) -> float:
         return sum(estimated(graph, node, self._rates) for node in graph.nodes.values())
 
