@@ -169,7 +169,11 @@ CAPABILITY_RULES = (
         "The analysis is a finite vector of one length, 1 at the start; `analysed` changes no state.",
         _analysis,
     ),
-    StateRule("cost-features", "Cost features are a finite vector of one length; a job tells them too.", _cost_features),
+    StateRule(
+        "cost-features",
+        "Cost features are a finite vector of one length; a job tells them too.",
+        _cost_features,
+    ),
     StateRule("records", "States and actions read back from a key lead to that key.", _records),
     StateRule("parts", "Schedules of the parts can be joined.", _parts, "ends"),
     StateRule("finishing", "The finishing schedule can be taken.", _finishing, "ends"),
