@@ -222,9 +222,8 @@ class Tuning:
         from irgym.judging.trials import Trials
 
         if not found.finalists:
-            failure = Trials(bench, task).measure(task.initial())
-            reason = f"{failure.outcome.value} {failure.detail}".rstrip()
-            raise IrgymError(f"{task.uri} cannot be run here: {reason}")
+            original = Trials(bench, task).measure(task.initial())
+            raise IrgymError(f"{task.uri} cannot be run here: {original.failure}")
 
     def _readable(self, past: "Sequence[Known]", task: Task[Any]) -> "list[Schedule]":
         """Return the schedules of the past, the best first; note those with actions that no longer exist."""

@@ -48,6 +48,11 @@ class Measurement:
         """The least sample, or infinity for a failure."""
         return min(self.samples) if self.ok else math.inf
 
+    @property
+    def failure(self) -> str:
+        """How an evaluation failed, and why, as in `time-out: it took longer than 5 s`."""
+        return f"{self.outcome.value}: {self.detail}".rstrip(": ")
+
 
 @dataclass(frozen=True)
 class Call:

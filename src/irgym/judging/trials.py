@@ -78,8 +78,7 @@ class Trials:
     def _cost(self, state: Any) -> float:
         measurement = self.task.job(state).known or self.measure(state)
         if not measurement.ok:
-            reason = f"{measurement.outcome.value} {measurement.detail}"
-            raise IrgymError(f"{self.task.uri} does not run with this schedule: {reason}")
+            raise IrgymError(f"{self.task.uri} does not run with this schedule: {measurement.failure}")
         return measurement.cost
 
     def ranked(self, candidates: Sequence[Candidate]) -> dict[Candidate, float]:

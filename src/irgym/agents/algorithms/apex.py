@@ -169,6 +169,5 @@ def _experience(call: Call, reply: Reply) -> Experience | None:
         return reply.value
     if isinstance(reply, Raised):
         raise error_of(call, reply)
-    failure = failure_of(reply)
-    _LOG.warning("the episodes of an actor are lost (%s): %s", failure.outcome.value, failure.detail)
+    _LOG.warning("the episodes of an actor are lost (%s)", failure_of(reply).failure)
     return None

@@ -80,7 +80,7 @@ class Worker:
             function, arguments = self._prepare(name, packed)
             return RETURNED, pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
         except MemoryError as error:
-            return NO_MEMORY, f"memory ran out: {error}".rstrip(": ").encode()
+            return NO_MEMORY, (str(error) or "an allocation failed").encode()
         except BaseException as error:  # noqa: BLE001 (the parent gets it, SystemExit too)
             return RAISED, pickle.dumps(_raised(error), pickle.HIGHEST_PROTOCOL)
 
