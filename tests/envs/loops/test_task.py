@@ -149,7 +149,7 @@ def test_nothing_applies_after_stop():
         "loops://einsum/mk,kn->mn?m=4&k=4&n=4&z=4",
         "loops://einsum/mk,kn->mm?m=4&k=4&n=4",
         "loops://einsum/mk,kn->q?m=4&k=4&n=4&q=4",
-        "loops://einsum/mk->mk?m=4&k=4",
+        "loops://einsum/mk,kn,nj->mj?m=4&k=4&n=4&j=4",
         "loops://einsum/[m+m]k,kn->mn?m=4&k=4&n=4",
     ],
 )

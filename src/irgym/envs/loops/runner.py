@@ -134,5 +134,5 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, round
             peak.run(count * iterations)
 
         pairs = interleave(ours, at_peak, rounds)
-        scale = contraction.flops / (peak.flops * iterations)
+        scale = contraction.flops / (peak.flops * iterations * contraction.elements.share())
     return Versus.of([(ours_ns, scale * peak_ns) for ours_ns, peak_ns in pairs], peak.method)

@@ -14,7 +14,7 @@ import pytest
 from irgym.envs.loops.compiling import packing
 from irgym.envs.loops.compiling.plan import vectorisable
 from irgym.envs.loops.nest import Loop, Mark, Nest
-from irgym.envs.loops.programs.contraction import Contraction, Floats, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
 
 MAX_LOOPS = 10
 
@@ -116,7 +116,7 @@ def prefetching() -> Callable[[bool], AbstractContextManager[object]]:
     return _prefetching
 
 
-def _at_page_end(values: Floats) -> Floats:
+def _at_page_end(values: Tensor) -> Tensor:
     whole = -(-values.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, whole + mmap.PAGESIZE)
     guard = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + whole
@@ -128,6 +128,6 @@ def _at_page_end(values: Floats) -> Floats:
 
 
 @pytest.fixture(scope="session")
-def at_page_end() -> Callable[[Floats], Floats]:
+def at_page_end() -> Callable[[Tensor], Tensor]:
     """Return a function that copies an array so that touching memory past its end crashes."""
     return _at_page_end
