@@ -32,6 +32,10 @@ def _fastest(candidates: Mapping[str, Callable[[], Any]]) -> str:
     return min(candidates, key=lambda name: least(candidates[name]))
 
 
+DIRECT = 1_000_000
+"""Greatest number of operations for which numpy's plain loop, without BLAS, is tried too."""
+
+
 def numpy_baseline(contraction: Contraction, a: Tensor, b: Tensor, threads: int) -> PreparedBaseline:
     """Return numpy's fastest implementation: matmul for matrix products, else einsum or a sum of matmuls.
 
@@ -47,6 +51,9 @@ def numpy_baseline(contraction: Contraction, a: Tensor, b: Tensor, threads: int)
         candidates = {"matmul": _matmul(a, b, c, wide)}
     else:
         candidates = {"einsum": _einsum(contraction, a, b, c, wide)}
+        if wide is None and not any(contraction.padded) and contraction.flops <= DIRECT:
+            subscripts, views = contraction.einsum_operands(a, b)
+            candidates["einsum, one loop"] = lambda: np.einsum(subscripts, *views, out=c)
         found = convolution_of(named)
         if found is not None and found.groups == 1:
             candidates["a sum of matmuls"] = _shifted_matmuls(contraction, a, b, c, wide)

@@ -122,7 +122,8 @@ def _at_page_end(values: Tensor) -> Tensor:
     guard = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + whole
     if ctypes.CDLL(None).mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 0):
         raise OSError("cannot protect a page")
-    array = np.frombuffer(memory, np.float32, values.size, whole - values.nbytes).reshape(values.shape)
+    start = whole - values.nbytes
+    array = np.frombuffer(memory, np.uint8, values.nbytes, start).view(values.dtype).reshape(values.shape)
     array[...] = values
     return array
 

@@ -26,7 +26,10 @@ TOLERANCE = (
     "equal on whole numbers with exact sums, within a few roundings of each sum on standard-normal numbers"
     " and beside infinities, NaN, subnormal and large numbers; against numpy in float64"
 )
-"""The tolerance, in words."""
+"""The tolerance of floating-point numbers, in words."""
+
+EXACT = "equal, on small, random and extreme whole numbers; against numpy"
+"""That of whole numbers."""
 
 GREATEST_FLOAT = float(np.finfo(np.float32).max)
 
