@@ -89,7 +89,7 @@ def from_einsum(subscripts: str, *operands: Any, **sizes: int) -> str:
         sizes: Sizes of letters that stand in brackets only.
 
     Raises:
-        ProgramError: They do not fit together, or `loops` has no such program; the message names the obstacle.
+        ProgramError: They do not fit together, or `loops` has no such program; the message says why.
     """
     from irgym.envs.loops.programs.from_einsum import from_einsum as lowered
 

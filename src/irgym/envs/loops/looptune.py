@@ -2,9 +2,11 @@
 
 Most actions have the same name and effect. Two differ: LoopTune's `merge` joins a loop with the nearest one
 *outside* it over the same dimension, whatever stands between, and its `vectorize` is `vectorise` here. The
-cursor of LoopTune stays where an action does not apply.
+cursor of LoopTune stays where an action does not apply; after `merge`, it is on the loop that follows the
+removed one.
 """
 
+import re
 from collections.abc import Iterator, Sequence
 
 from irgym.base.errors import ScheduleError
@@ -33,7 +35,7 @@ def translated(task: LoopsTask, actions: Sequence[str]) -> Schedule:
         actions: LoopTune's actions, such as `["split_8", "down", "swap_down"]`.
 
     Raises:
-        ScheduleError: One is no action of LoopTune's agents.
+        ScheduleError: One is no action of LoopTune's agents, or splits an inner loop with a remainder.
     """
     state, taken = task.initial(), list[Action]()
     for name in actions:
@@ -54,11 +56,30 @@ def _ours(task: LoopsTask, state: LoopsState, name: str) -> Iterator[Action]:
         if parent is None:
             return
         # The loop moves outwards until it is next to the other one, which `merge` then joins with it.
-        yield from _parsed(task, " ".join(["swap_up"] * (state.cursor - parent - 1) + ["up", "merge"]))
+        back = min(state.cursor, len(state.nest.loops) - 2) - parent
+        moves = ["swap_up"] * (state.cursor - parent - 1)
+        yield from _parsed(task, " ".join([*moves, "up", "merge", *["down"] * back]))
         return
+    _check_remainder(task, state, name)
     if name in SKIPPED:
         raise ScheduleError(f"loops has no {name}: leave it out; pack_a and pack_b copy inputs")
     yield from _parsed(task, RENAMED.get(name, name))
+
+
+def _check_remainder(task: LoopsTask, state: LoopsState, name: str) -> None:
+    """Make sure that a split of an inner loop leaves no remainder, as LoopTune's may.
+
+    Raises:
+        ScheduleError: It leaves one.
+    """
+    split = re.fullmatch(r"split_([1-9][0-9]*)", name)
+    trips = state.nest.trips(task.contraction, state.cursor)
+    inner = state.nest.parents[state.cursor] is not None
+    if split and inner and int(split[1]) < trips and trips % int(split[1]):
+        raise ScheduleError(
+            f"{name} leaves a remainder of an inner loop of {trips} iterations, which loops has not: split "
+            "it by a divisor"
+        )
 
 
 def _parsed(task: LoopsTask, text: str) -> Sequence[Action]:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from loop_programs import random_program
 
 from irgym.base.errors import BackendError
 from irgym.core.target import X86_64, X86_64_V3, X86_64_V4
@@ -25,7 +25,6 @@ from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
 from irgym.measure.checking.guarded import Buffers
-from tests.envs.loops.compiling.programs import random_program
 
 SEEDS = st.integers(0, 2**32 - 1)
 Function = Callable[..., object]
@@ -124,15 +123,9 @@ def test_exports_run(generator: Backend, uri: str, at_page_end, tmp_path: Path):
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs GNU objdump as the oracle")
 def test_double_precision_decodes_to_what_was_meant(tmp_path: Path):
     """Every instruction of float64 kernels for AVX-512, which may not run here, is one of these few."""
-    known = {
-        *(
-            "vmovupd vmovsd vbroadcastsd vfmadd231pd vfmadd231sd vaddpd vaddsd vpxord vshuff32x4 vpermilps".split()
-        ),
-        *(
-            "add sub mov dec jne push pop nop nopw nopl data16 xchg ret vzeroupper xor rep kmovw lea cs".split()
-        ),
-        "prefetcht1",
-    }
+    vectors = "vmovupd vmovsd vbroadcastsd vfmadd231pd vfmadd231sd vaddpd vaddsd vpxord vshuff32x4 vpermilps"
+    others = "add sub mov dec jne push pop nop nopw nopl data16 xchg ret vzeroupper xor rep kmovw lea cs"
+    known = {*vectors.split(), *others.split(), "prefetcht1"}
     found: set[str] = set()
     for seed in range(40):
         contraction = random_program(seed)

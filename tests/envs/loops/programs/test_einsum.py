@@ -16,7 +16,7 @@ SEEDS = st.integers(0, 2**32 - 1)
 
 
 def drawn(seed: int) -> tuple[str, list[np.ndarray]]:
-    """Return random subscripts with arrays that fit: repeated letters, dots, sizes of 1, with or without `->`."""
+    """Return random subscripts and arrays: repeated letters, dots, sizes of 1, with or without `->`."""
     rng = random.Random(seed)
     letters = "".join(rng.sample("iIjJkz", 4))
     sizes = {letter: rng.randint(1, 4) for letter in letters}
@@ -56,7 +56,7 @@ def test_every_einsum_of_one_or_two_arrays_is_numpys(seed: int):
     contraction = parse_uri(from_einsum(text, *arrays))
     assert parse_uri(contraction.uri) == contraction
     assert contraction.shapes[: len(arrays)] == tuple(array.shape for array in arrays)
-    found = contraction.reference(*arrays, *[contraction.one] * (2 - len(arrays)))
+    found = contraction.reference(*arrays, *[contraction.unit] * (2 - len(arrays)))
     np.testing.assert_array_equal(found, expected)
 
 

@@ -81,7 +81,7 @@ def whole_inputs(contraction: Contraction, seed: int) -> tuple[Tensor, Tensor]:
     for array in (a, b)[: contraction.inputs]:
         signs = rng.integers(0, 2, array.shape, np.int8) * 2 - 1
         array[...] = rng.integers(1, top + 1, array.shape, np.int32) * signs
-    return a, b if contraction.inputs > 1 else contraction.one
+    return a, b if contraction.inputs > 1 else contraction.unit
 
 
 def special_inputs(contraction: Contraction, seed: int) -> tuple[Tensor, Tensor]:

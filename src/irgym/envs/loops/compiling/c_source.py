@@ -37,7 +37,7 @@ def emit(kernel: Kernel, contraction: Contraction, nest: Nest, name: str) -> str
         *(
             []
             if kernel.inputs > 1
-            else [f"    static const {_input(kernel)} b[1] = {{{_types(kernel).one}}};"]
+            else [f"    static const {_input(kernel)} b[1] = {{{_types(kernel).unit}}};"]
         ),
         *_indented(_body(kernel)),
         "}",

@@ -17,7 +17,7 @@ class CTypes:
         input: Type of the elements of A and B.
         sum: Type of the elements of C.
         zero: The number 0 of the sums.
-        one: The number 1 of the inputs.
+        unit: The number 1 of the inputs.
         note: Line on the inputs in the comment at the top; empty if their type says it all.
         widen: Definition of a function from an input to the type of sums; empty if the types are the same.
         widen_vector: Expression that does so for a vector v.
@@ -26,7 +26,7 @@ class CTypes:
     input: str
     sum: str
     zero: str
-    one: str
+    unit: str
     note: str = ""
     widen: str = ""
     widen_vector: str = ""

@@ -62,11 +62,11 @@ def emit(kernel: Kernel, name: str, repetitions: bool) -> str:
     given = repetitions or kernel.inputs > 1
     parameters = f"ptr noalias %a, {'ptr noalias %b, ' if given else ''}ptr noalias %c{last}"
     number, total = NUMBERS[kernel.elements.name]
-    one = f"@one = private unnamed_addr constant {number.type} {ONES[kernel.elements.name]}, align 64"
+    unit = f"@one = private unnamed_addr constant {number.type} {ONES[kernel.elements.name]}, align 64"
     return "\n".join(
         [
             *([_static_workspace(kernel)] if static else []),
-            *([] if given else [one]),
+            *([] if given else [unit]),
             f"define void @{name}({parameters})"
             f' nounwind "prefer-vector-width"="{8 * total.bytes * kernel.lanes}" {{',
             "entry:",

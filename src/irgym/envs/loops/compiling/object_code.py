@@ -23,7 +23,7 @@ def object_code(kernel: Kernel, code: bytes, name: str) -> bytes:
     """
     # The function sets the number of repetitions and falls through into the code, which stays aligned.
     once = asm.move_immediate(asm.RCX, 1)
-    save = one = b""
+    save = unit = b""
     distance = 0
     if kernel.workspace:
         pointers = (asm.RDI, asm.RSI, asm.RDX)
@@ -32,11 +32,11 @@ def object_code(kernel: Kernel, code: bytes, name: str) -> bytes:
         once = save + elf.workspace_address() + restore + once
     if kernel.inputs == 1:
         # The function has no B: C is its second argument, and B the number 1 before the function.
-        one = np.ones(1, kernel.elements.input_type).tobytes()
+        unit = np.ones(1, kernel.elements.input_type).tobytes()
         once += asm.move(asm.RDX, asm.RSI) + _ADDRESS_OF_ONE
         distance = 4
     length = len(once) + distance
-    start = len(one) + -(len(one) + length) % CODE_ALIGNMENT
-    once += (-start - length).to_bytes(distance, "little", signed=True) if one else b""
+    start = len(unit) + -(len(unit) + length) % CODE_ALIGNMENT
+    once += (-start - length).to_bytes(distance, "little", signed=True) if unit else b""
     workspace = (start + len(save), kernel.elements.bytes * kernel.workspace) if kernel.workspace else None
-    return elf.relocatable(one + asm.nops(start - len(one)) + once + code, name, start, workspace)
+    return elf.relocatable(unit + asm.nops(start - len(unit)) + once + code, name, start, workspace)

@@ -162,7 +162,7 @@ class Contraction:
         """
         rng = np.random.default_rng(seed)
         a, b = (self._drawn(rng, shape) for shape in self.shapes[:2])
-        return a, b if self.inputs > 1 else self.one
+        return a, b if self.inputs > 1 else self.unit
 
     def _drawn(self, rng: np.random.Generator, shape: Sequence[int]) -> Tensor:
         kind = self.elements.input_type
@@ -178,7 +178,7 @@ class Contraction:
         return array
 
     @property
-    def one(self) -> Tensor:
+    def unit(self) -> Tensor:
         """The number 1, which B is if there is one input."""
         array = aligned((), self.elements.input_type)
         array[...] = 1

@@ -33,7 +33,7 @@ class Convolution:
         axes: For each axis, the letters of the output's index and of the filter's.
         stride: Elements of the input from one element of the output to the next, along all axes.
         dilation: Elements of the input from one element of the filter to the next.
-        groups: Groups of channels, each with its own filters.
+        groups: Groups of channels, each with filters of it alone.
         padding: Zeros before and after the input along each axis.
         flip: Whether the filter is reversed, as in mathematics; otherwise this is a cross-correlation.
     """

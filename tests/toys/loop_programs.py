@@ -1,4 +1,4 @@
-"""Random programs of every kind that `loops` takes: convolutions, affine einsums of one or two inputs, types."""
+"""Random programs of every kind that `loops` takes: convolutions, affine einsums, types of elements."""
 
 import random
 
