@@ -45,46 +45,60 @@ def numpy_baseline(contraction: Contraction, a: Tensor, b: Tensor, threads: int)
     del threads
     c = aligned(contraction.shapes[2], contraction.elements.sum_type)
     named = GRAMMAR.parse(contraction.uri)
-    wide = _WIDE.get(contraction.elements.name)
-    candidates: dict[str, Callable[[], Any]]
+    prepare, inputs, out = _prepared(contraction, a, b, c)
+    functions: dict[str, Callable[[], Any]]
     if named.family in ("mm", "bmm"):
-        candidates = {"matmul": _matmul(a, b, c, wide)}
+        functions = {"matmul": lambda: np.matmul(*inputs, out=out)}
     else:
-        candidates = {"einsum": _einsum(contraction, a, b, c, wide)}
-        if wide is None and not any(contraction.padded) and contraction.flops <= DIRECT:
-            subscripts, views = contraction.einsum_operands(a, b)
-            candidates["einsum, one loop"] = lambda: np.einsum(subscripts, *views, out=c)
+        subscripts, views = contraction.einsum_on(*inputs[: contraction.inputs])
+        functions = {"einsum": lambda: np.einsum(subscripts, *views, out=out, optimize=True)}
+        if contraction.flops <= DIRECT:
+            functions["einsum, one loop"] = lambda: np.einsum(subscripts, *views, out=out)
         found = convolution_of(named)
         if found is not None and found.groups == 1:
-            candidates["a sum of matmuls"] = _shifted_matmuls(contraction, a, b, c, wide)
-    chosen = _fastest(candidates) if len(candidates) > 1 else next(iter(candidates))
-    return PreparedBaseline(repeat(candidates[chosen]), lambda: c, f"{chosen}, {numpy_kernels()}")
+            functions["a sum of matmuls"] = _shifted_matmuls(contraction, *inputs, out)
+    chosen = _fastest(functions) if len(functions) > 1 else next(iter(functions))
+    compute = functions[chosen]
+
+    def converted() -> None:
+        prepare()
+        compute()
+        if out is not c:
+            np.copyto(c, out, casting="unsafe")
+
+    plain = out is c and not any(contraction.padded)
+    run = repeat(compute if plain else converted)
+    return PreparedBaseline(run, lambda: c, f"{chosen}, {numpy_kernels()}")
 
 
 _WIDE: Mapping[str, type[np.floating]] = {BF16.name: np.float32, I8.name: np.float64}
 """Types in which numpy computes, where it has to convert the inputs; sums of int8 are exact in float64."""
 
 
-def _matmul(a: Tensor, b: Tensor, c: Tensor, wide: type[np.floating] | None) -> Callable[[], Any]:
-    if wide is None:
-        return lambda: np.matmul(a, b, out=c)
-    return lambda: np.copyto(c, np.matmul(a.astype(wide), b.astype(wide)), casting="unsafe")
+def _prepared(
+    contraction: Contraction, a: Tensor, b: Tensor, c: Tensor
+) -> tuple[Callable[[], None], tuple[Tensor, Tensor], Tensor]:
+    """Return a function that pads and converts the inputs, its results, and the array for the output."""
+    wide = _WIDE.get(contraction.elements.name)
+    copies: list[tuple[Tensor, Tensor]] = []
 
+    def laid_out(operand: int, array: Tensor) -> Tensor:
+        if wide is None and not contraction.padded[operand]:
+            return array
+        buffer = aligned(contraction.layouts[operand], wide or array.dtype)
+        buffer.fill(0)
+        padding = zip(contraction.padding[operand], array.shape, strict=True)
+        inner = [slice(low, low + size) for (low, _), size in padding]
+        copies.append((buffer[*inner, ...], array))
+        return buffer
 
-def _einsum(
-    contraction: Contraction, a: Tensor, b: Tensor, c: Tensor, wide: type[np.floating] | None
-) -> Callable[[], Any]:
-    """Return numpy's einsum, with padding and conversions in each run."""
-    subscripts, views = contraction.einsum_operands(a, b)
-    if wide is None and not any(contraction.padded):
-        return lambda: np.einsum(subscripts, *views, out=c, optimize=True)
+    def prepare() -> None:
+        for inner, array in copies:
+            inner[...] = array
 
-    def run() -> None:
-        inputs = (a, b) if wide is None else (a.astype(wide), b.astype(wide))
-        _, laid_out = contraction.einsum_operands(*inputs)
-        np.copyto(c, np.einsum(subscripts, *laid_out, optimize=True), casting="unsafe")
-
-    return run
+    inputs = laid_out(0, a), laid_out(1, b)
+    prepare()
+    return prepare, inputs, c if wide is None else aligned(c.shape, wide)
 
 
 def _taps(contraction: Contraction) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
@@ -103,22 +117,16 @@ def _taps(contraction: Contraction) -> Iterator[tuple[tuple[int, ...], tuple[sli
         yield tap, tuple(slices)
 
 
-def _shifted_matmuls(
-    contraction: Contraction, a: Tensor, b: Tensor, c: Tensor, wide: type[np.floating] | None
-) -> Callable[[], Any]:
+def _shifted_matmuls(contraction: Contraction, a: Tensor, b: Tensor, c: Tensor) -> Callable[[], Any]:
     """Return a convolution as one matmul for each element of the filter, on a shifted view of the input."""
-    total = c if wide is None else np.empty(c.shape, wide)
-    partial = aligned(c.shape, total.dtype)
+    partial = aligned(c.shape, c.dtype)
+    taps = list(_taps(contraction))
 
     def run() -> None:
-        total.fill(0)
-        image, weight = (a, b) if wide is None else (a.astype(wide), b.astype(wide))
-        image = contraction.with_padding(0, image)
-        for tap, slices in _taps(contraction):
-            np.matmul(image[:, *slices, :], weight[tap], out=partial)
-            np.add(total, partial, out=total)
-        if total is not c:
-            np.copyto(c, total, casting="unsafe")
+        c.fill(0)
+        for tap, slices in taps:
+            np.matmul(a[:, *slices, :], b[tap], out=partial)
+            np.add(c, partial, out=c)
 
     return run
 

@@ -210,13 +210,20 @@ class Contraction:
 
         `numpy.einsum(subscripts, *views)` computes the contraction. Only padded inputs are copied.
         """
+        laid_out = [
+            # This would give an array without axes one.
+            self.with_padding(operand, np.ascontiguousarray(array).reshape(array.shape))
+            for operand, array in enumerate(arrays[: self.inputs])
+        ]
+        return self.einsum_on(*laid_out)
+
+    def einsum_on(self, *laid_out: NDArray[Any]) -> tuple[str, list[NDArray[Any]]]:
+        """Return the same of contiguous inputs that have their padding, without copying."""
         letters = dict(zip(self.sizes, ascii_letters, strict=False))
         names: list[str] = []
         views: list[NDArray[Any]] = []
-        for operand, array in enumerate(arrays[: self.inputs]):
-            dims, view = self.view(
-                operand, self.with_padding(operand, np.ascontiguousarray(array).reshape(array.shape))
-            )
+        for operand, array in enumerate(laid_out):
+            dims, view = self.view(operand, array)
             names.append("".join(letters[dim] for dim in dims))
             views.append(view)
         output = "".join(letters[axis.terms[0][0]] for axis in self.c)
