@@ -20,6 +20,10 @@ PROGRAMS = (
     "loops://conv/1x14x14x16x32x3x3?stride=2",
     "loops://einsum/mk,k->m?m=40&k=70",
     "loops://mm/1x1x1",
+    "loops://einsum/Ij,j->?I=40&j=70&dtype=i8",
+    "loops://conv1d/2x40x6x20x3?flip=true&padding=1&dtype=f64",
+    "loops://einsum/ij->ji?dtype=bf16&i=30&j=41",
+    "loops://einsum/[-i+40]j,j->i?i=41&j=30",
 )
 
 
