@@ -166,3 +166,26 @@ def test_bad_uris_are_refused_in_one_sentence(uri: str):
 def test_unknown_backend_names_the_choices():
     with pytest.raises(IrgymError, match="avx512, avx2, llvm"):
         LOOPS.task("loops://mm/4x4x4", "gcc")
+
+
+def test_costs_peaks_and_features_know_the_type_of_elements():
+    of = {dtype: LOOPS.task(f"loops://mm/32x32x32?dtype={dtype}") for dtype in ("f32", "f64", "bf16", "i8")}
+    assert of["f64"].ideal_cost(100.0) == 2 * of["f32"].ideal_cost(100.0) == 2 * of["i8"].ideal_cost(100.0)
+    jobs = [task.job(task.initial()) for task in of.values()]
+    assert len({job.program for job in jobs}) == len(jobs)
+    rows = [task.observe(task.initial()).tobytes() for task in of.values()]
+    assert len(set(rows)) == len(rows)
+    assert of["bf16"].backend.name == of["i8"].backend.name == "llvm"
+    assert of["f64"].backend.name == of["f32"].backend.name
+
+
+@pytest.mark.parametrize(
+    ("uri", "backend", "said"),
+    [
+        ("loops://mm/8x8x8?dtype=bf16", "avx2", "no instructions for dtype=bf16: choose the back end llvm"),
+        ("loops://conv1d/1x9x2x3x3?padding=1", "llvm:2", "run on one thread: pad the input"),
+    ],
+)
+def test_programs_that_a_back_end_has_not_are_refused(uri: str, backend: str, said: str):
+    with pytest.raises(IrgymError, match=said):
+        LOOPS.task(uri, backend)

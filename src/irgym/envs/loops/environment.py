@@ -42,7 +42,7 @@ class LoopsEnvironment(Environment):
     reference_baseline = "numpy"
     baselines = (
         Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
-        Baseline("torch", "torch's mm, bmm, conv2d or einsum, threads likewise", INSTALL_TORCH),
+        Baseline("torch", "torch's mm, bmm, conv1d to conv3d or einsum, threads likewise", INSTALL_TORCH),
         Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
     )
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
