@@ -1,4 +1,4 @@
-"""Random schedules of contractions by each code generator, compared with numpy.
+"""Random schedules of programs by each code generator, compared with numpy.
 
 Each schedule runs in an isolated process on whole numbers, on random ones, and on infinities, NaN, zeros
 of either sign, subnormal and large numbers. Replaying the text of a schedule must lead to the same state.
@@ -7,6 +7,7 @@ of either sign, subnormal and large numbers. Replaying the text of a schedule mu
 import random
 
 from fuzz.fuzzer import Tally
+from fuzz.loops.programs import any_program
 from fuzz.validating import validated
 from irgym.core.actions import Action
 from irgym.core.schedule import Schedule, replay
@@ -15,6 +16,8 @@ from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.state import LoopsState
 from irgym.envs.loops.task import LoopsTask
 from irgym.measure.isolation.child import Child
+
+BY_NAME = {backend.name: backend for backend in BACKENDS}
 
 EACH = 8
 """Schedules of a seed, for each code generator."""
@@ -59,7 +62,8 @@ def run(seed: int) -> Tally:
     generators = [backend.name for backend in BACKENDS if backend.available().available]
     with Child() as child:
         for generator in generators * EACH:
-            task = LOOPS.task(random_program(rng), generator)
+            kinds = (random_program(rng), any_program(rng, BY_NAME[generator].types).uri)
+            task = LOOPS.task(rng.choice(kinds), generator)
             schedule, state = random_schedule(task, rng)
             text = schedule.text(task.space)
             subject = f"{generator} {task.uri} {text!r}"

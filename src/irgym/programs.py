@@ -10,7 +10,7 @@ from typing import Any
 
 from irgym.base.errors import ProgramError
 
-__all__ = ["from_jax", "from_numba", "from_torch"]
+__all__ = ["from_einsum", "from_jax", "from_numba", "from_torch"]
 
 TORCH = {
     "graph": "irgym.envs.graph.programs.from_torch",
@@ -76,3 +76,21 @@ def from_numba(function: Callable[..., Any], signature: Any) -> str:
     from irgym.envs.cse.programs.from_numba import from_numba as lowered
 
     return lowered(function, signature)
+
+
+def from_einsum(subscripts: str, *operands: Any, **sizes: int) -> str:
+    """Return the URI of the program of `loops` that computes `numpy.einsum(subscripts, *operands)`.
+
+    Args:
+        subscripts: The contraction, in numpy's notation: with `...`, or without an output. Axes may also be
+            affine, as in `n[2*h+r-1]c,rcf->nhf`; elements outside of the array are then zeros.
+        operands: One or two arrays of numpy or torch, or their shapes for float32. Only shape and type of
+            elements matter; the program takes arrays in row-major order.
+        sizes: Sizes of letters that stand in brackets only.
+
+    Raises:
+        ProgramError: They do not fit together, or `loops` has no such program; the message says why.
+    """
+    from irgym.envs.loops.programs.from_einsum import from_einsum as lowered
+
+    return lowered(subscripts, operands, sizes)

@@ -23,6 +23,8 @@ OF_TOYS = dict.fromkeys(
     ("name", "program", "measure", "skip"),
     [
         ("loops", "loops://mm/12x10x7", True, {}),
+        ("loops", "loops://conv1d/1x9x4x6x3?dtype=f64&flip=true&padding=1", True, {}),
+        ("loops", "loops://einsum/Ij,j->?I=9&dtype=i8&j=5", True, {}),
         ("hlo", "", False, {}),
         ("graph", TRANSFORMER, False, SHARED),
         ("graph", CONVOLUTIONS, False, SHARED),

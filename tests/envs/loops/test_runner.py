@@ -1,4 +1,5 @@
 import ctypes
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from irgym.envs.loops.compiling.backends import preferred
 from irgym.envs.loops.compiling.lower import CodeTooLarge
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.programs.contraction import parse_uri
+from irgym.envs.loops.programs.elements import ELEMENTS, F32
 from irgym.measure.arrays import aligned
 from irgym.measure.bench import MeasuringBench
 from irgym.measure.cache import CostCache
@@ -154,7 +156,7 @@ def test_numbers_of_all_magnitudes_are_among_special_inputs():
     for array in (a, b):
         assert all(
             (np.isnan(array) if np.isnan(number) else array == np.float32(number)).any()
-            for number in checking.SPECIAL
+            for number in checking.SPECIAL["f32"]
         )
         assert np.isinf(array[:, -1]).any()
     expected = checking.expected_of_special(parse_uri("loops://mm/64x64x64"), a, b)
@@ -176,7 +178,7 @@ def test_one_product_missing_from_each_of_sums_of_four_million_is_wrong(monkeypa
 
 
 def test_sums_too_long_to_show_an_error_are_not_checkable(monkeypatch):
-    monkeypatch.setattr(checking, "EXACT_BELOW", 1 << 20)
+    monkeypatch.setitem(ELEMENTS, "f32", replace(F32, exact=1 << 20))
     uri = "loops://mm/1x1x4000000"
     checked = runner.validate(uri, nest_of(uri), preferred().name, host_target(), inputs=1, seed=77)
     assert checked.ok and not checked.checked and "first product" in checked.blind

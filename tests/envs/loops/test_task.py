@@ -20,6 +20,10 @@ PROGRAMS = (
     "loops://conv/1x14x14x16x32x3x3?stride=2",
     "loops://einsum/mk,k->m?m=40&k=70",
     "loops://mm/1x1x1",
+    "loops://einsum/Ij,j->?I=40&j=70&dtype=i8",
+    "loops://conv1d/2x40x6x20x3?flip=true&padding=1&dtype=f64",
+    "loops://einsum/ij->ji?dtype=bf16&i=30&j=41",
+    "loops://einsum/[-i+40]j,j->i?i=41&j=30",
 )
 
 
@@ -149,7 +153,7 @@ def test_nothing_applies_after_stop():
         "loops://einsum/mk,kn->mn?m=4&k=4&n=4&z=4",
         "loops://einsum/mk,kn->mm?m=4&k=4&n=4",
         "loops://einsum/mk,kn->q?m=4&k=4&n=4&q=4",
-        "loops://einsum/mk->mk?m=4&k=4",
+        "loops://einsum/mk,kn,nj->mj?m=4&k=4&n=4&j=4",
         "loops://einsum/[m+m]k,kn->mn?m=4&k=4&n=4",
     ],
 )
@@ -162,3 +166,26 @@ def test_bad_uris_are_refused_in_one_sentence(uri: str):
 def test_unknown_backend_names_the_choices():
     with pytest.raises(IrgymError, match="avx512, avx2, llvm"):
         LOOPS.task("loops://mm/4x4x4", "gcc")
+
+
+def test_costs_peaks_and_features_know_the_type_of_elements():
+    of = {dtype: LOOPS.task(f"loops://mm/32x32x32?dtype={dtype}") for dtype in ("f32", "f64", "bf16", "i8")}
+    assert of["f64"].ideal_cost(100.0) == 2 * of["f32"].ideal_cost(100.0) == 2 * of["i8"].ideal_cost(100.0)
+    jobs = [task.job(task.initial()) for task in of.values()]
+    assert len({job.program for job in jobs}) == len(jobs)
+    rows = [task.observe(task.initial()).tobytes() for task in of.values()]
+    assert len(set(rows)) == len(rows)
+    assert of["bf16"].backend.name == of["i8"].backend.name == "llvm"
+    assert of["f64"].backend.name == of["f32"].backend.name
+
+
+@pytest.mark.parametrize(
+    ("uri", "backend", "said"),
+    [
+        ("loops://mm/8x8x8?dtype=bf16", "avx2", "no instructions for dtype=bf16: choose the back end llvm"),
+        ("loops://conv1d/1x9x2x3x3?padding=1", "llvm:2", "run on one thread: pad the input"),
+    ],
+)
+def test_programs_that_a_back_end_has_not_are_refused(uri: str, backend: str, said: str):
+    with pytest.raises(IrgymError, match=said):
+        LOOPS.task(uri, backend)

@@ -23,7 +23,7 @@ from irgym.measure.variables import SLEEPING
 
 
 class LoopsEnvironment(Environment):
-    """Loop nests of tensor contractions, float32."""
+    """Loop nests of tensor contractions."""
 
     name = "loops"
     summary = "loop nests of tensor contractions (LoopTune); cost: measured time on one core"
@@ -42,7 +42,7 @@ class LoopsEnvironment(Environment):
     reference_baseline = "numpy"
     baselines = (
         Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
-        Baseline("torch", "torch's mm, bmm, conv2d or einsum, threads likewise", INSTALL_TORCH),
+        Baseline("torch", "torch's mm, bmm, conv1d to conv3d or einsum, threads likewise", INSTALL_TORCH),
         Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
     )
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
@@ -63,12 +63,12 @@ class LoopsEnvironment(Environment):
         Raises:
             ProgramError: The URI is malformed.
             BackendError: The code generator or the code for the target does not run here, or the generator
-                does not support the target.
+                does not support the target or the program.
             IrgymError: There is no such objective.
         """
         contraction = parse_uri(uri)
         wanted = None if target is None else target_of(target)
-        generator = backends.preferred(wanted) if backend is None else backends.backend(backend, wanted)
+        generator = backends.generator_of(contraction, backend, wanted)
         made_for = wanted or generator.target.on(host_target())
         return LoopsTask(contraction, generator, made_for).under(objective)
 

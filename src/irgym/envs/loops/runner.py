@@ -9,12 +9,13 @@ from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import BASELINES
-from irgym.envs.loops.checking.inputs import TOLERANCE, Draw, prepared, tolerant
+from irgym.envs.loops.checking.inputs import EXACT, TOLERANCE, Draw, prepared, tolerant
 from irgym.envs.loops.compiling.backends import Backend, backend, threads_of
 from irgym.envs.loops.compiling.executable import Executable
 from irgym.envs.loops.compiling.lower import CodeTooLarge
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import parse_uri
+from irgym.envs.loops.programs.elements import F32
 from irgym.measure.checking import agreement
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.guarded import Buffers
@@ -82,7 +83,7 @@ def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: in
             _bind(executable, program.buffers)(1)
             problems.append(program.problem)
             agreements.append(program.judge(zeros=True))
-    return validation(problems, agreements, TOLERANCE)
+    return validation(problems, agreements, EXACT if parse_uri(uri).elements.whole else TOLERANCE)
 
 
 def compare(
@@ -134,5 +135,8 @@ def share_of_peak(uri: str, nest: Nest, backend_name: str, target: Target, round
             peak.run(count * iterations)
 
         pairs = interleave(ours, at_peak, rounds)
-        scale = contraction.flops / (peak.flops * iterations)
-    return Versus.of([(ours_ns, scale * peak_ns) for ours_ns, peak_ns in pairs], peak.method)
+        scale = contraction.flops / (peak.flops * iterations * contraction.elements.share())
+    method = peak.method
+    if contraction.elements is not F32:
+        method += f", as many instructions in {contraction.elements.sums}"
+    return Versus.of([(ours_ns, scale * peak_ns) for ours_ns, peak_ns in pairs], method)

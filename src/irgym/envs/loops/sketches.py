@@ -91,7 +91,8 @@ class _Sketch:
         target, sizes = self.target, self.contraction.sizes
         if lanes is None or lanes in self.contraction.reductions:
             return {dim: min(sizes[dim], 4 if dim != lanes else sizes[dim]) for dim in tile}
-        vectors = -(-sizes[lanes] // target.lanes)
+        each = self.contraction.elements.lanes(target)
+        vectors = -(-sizes[lanes] // each)
         widths = [count for count in (1, 2, 3, 4, 6) if count <= vectors]
         heights = [max(1, target.accumulators // count) for count in widths]
         # Prefer few loads for each multiply-add, but not always: other things matter too.
@@ -99,7 +100,7 @@ class _Sketch:
         odds = np.exp(-4 * loads)
         drawn = int(self.rng.choice(len(widths), p=odds / odds.sum()))
         width, most = widths[drawn], heights[drawn]
-        chosen: dict[str, int] = {lanes: min(sizes[lanes], width * target.lanes)}
+        chosen: dict[str, int] = {lanes: min(sizes[lanes], width * each)}
         for dim in tile:
             if dim != lanes:
                 fitting = [step for step in (1, *actions.FACTORS) if step <= min(most, sizes[dim])]
@@ -114,21 +115,21 @@ class _Sketch:
         self, tile: Sequence[str], lanes: str | None, reductions: Sequence[str], sizes: dict[str, int]
     ) -> dict[str, int]:
         """Draw cache blocks, outermost first: a reduction for L1, the rows for L2, the lanes for L3."""
-        of = self.contraction.sizes
+        of, each = self.contraction.sizes, self.contraction.elements.bytes
         blocks: dict[str, int] = {}
         longest = self._of(reductions)
         depth = prod(of[dim] for dim in reductions)
         if longest is not None and longest != lanes and self.rng.random() < 0.6:
             others = depth // of[longest]
             widest = max((sizes[dim] for dim in tile), default=1)
-            fitting = self.target.cache(1) / 4 / widest / others
+            fitting = self.target.cache(1) / each / widest / others
             blocks[longest] = self._near(
                 fitting * float(self.rng.choice((0.25, 0.5, 0.75, 1.0))), of[longest]
             )
             depth = others * min(blocks[longest], of[longest])
         for dim, level in ((dim, 2 if dim != lanes else 3) for dim in tile):
             if self.rng.random() < 0.4:
-                fitting = self.target.cache(level) / 4 / depth * float(self.rng.choice((0.25, 0.5, 0.75)))
+                fitting = self.target.cache(level) / each / depth * float(self.rng.choice((0.25, 0.5, 0.75)))
                 unit = sizes[dim]
                 blocks[dim] = unit * self._near(fitting / unit, -(-of[dim] // unit))
         return {dim: step for dim, step in blocks.items() if step > sizes.get(dim, 1)}

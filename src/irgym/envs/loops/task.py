@@ -195,5 +195,5 @@ class LoopsTask(Task[LoopsState]):
         return export(self.contraction, state.nest, self.backend, path)
 
     def ideal_cost(self, peak_gflops: float) -> float:
-        """Return the nanoseconds that the floating-point operations take at the peak of the cores used."""
-        return self.contraction.flops / (peak_gflops * self.threads)
+        """Return the nanoseconds that the operations take at the peak of the cores used."""
+        return self.contraction.flops / (peak_gflops * self.threads * self.contraction.elements.share())

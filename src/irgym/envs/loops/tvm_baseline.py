@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import BackendError
-from irgym.envs.loops.programs.contraction import Axis, Contraction, Floats
+from irgym.envs.loops.programs.contraction import Axis, Contraction, Tensor
 from irgym.measure.arrays import aligned
 
 
@@ -38,7 +38,7 @@ def _einsum(te: Any, contraction: Contraction) -> list[Any]:
         indices.update({axis.terms[0][0]: index for axis, index in zip(contraction.c, outputs, strict=True)})
 
         def element(axis: Axis) -> Any:
-            total: Any = 0
+            total: Any = axis.offset
             for dim, factor in axis.terms:
                 total = total + factor * indices[dim]
             return total
@@ -93,7 +93,7 @@ def _in_process(build: Callable[[Any, Any], Any], device: Any, arguments: list[A
 
 
 def tune(
-    contraction: Contraction, a: Floats, b: Floats, trials: int
+    contraction: Contraction, a: Tensor, b: Tensor, trials: int
 ) -> tuple[Callable[[], Any], Callable[[], NDArray[np.floating]], str]:
     """Tune, build and bind the contraction to its inputs.
 

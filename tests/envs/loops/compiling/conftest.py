@@ -14,7 +14,7 @@ import pytest
 from irgym.envs.loops.compiling import packing
 from irgym.envs.loops.compiling.plan import vectorisable
 from irgym.envs.loops.nest import Loop, Mark, Nest
-from irgym.envs.loops.programs.contraction import Contraction, Floats, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
 
 MAX_LOOPS = 10
 
@@ -116,18 +116,19 @@ def prefetching() -> Callable[[bool], AbstractContextManager[object]]:
     return _prefetching
 
 
-def _at_page_end(values: Floats) -> Floats:
+def _at_page_end(values: Tensor) -> Tensor:
     whole = -(-values.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
     memory = mmap.mmap(-1, whole + mmap.PAGESIZE)
     guard = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + whole
     if ctypes.CDLL(None).mprotect(ctypes.c_void_p(guard), ctypes.c_size_t(mmap.PAGESIZE), 0):
         raise OSError("cannot protect a page")
-    array = np.frombuffer(memory, np.float32, values.size, whole - values.nbytes).reshape(values.shape)
+    start = whole - values.nbytes
+    array = np.frombuffer(memory, np.uint8, values.nbytes, start).view(values.dtype).reshape(values.shape)
     array[...] = values
     return array
 
 
 @pytest.fixture(scope="session")
-def at_page_end() -> Callable[[Floats], Floats]:
+def at_page_end() -> Callable[[Tensor], Tensor]:
     """Return a function that copies an array so that touching memory past its end crashes."""
     return _at_page_end

@@ -8,6 +8,7 @@ import pytest
 
 from irgym.envs.loops.compiling import assembler as asm
 from irgym.envs.loops.compiling.assembler import Opcode, evex, evex_memory, vex, vex_memory
+from irgym.envs.loops.compiling.precision import DOUBLE
 
 NAMES = ["rax", "rcx", "rdx", "rbx", "rsp", "rbp", "rsi", "rdi", *(f"r{n}" for n in range(8, 16))]
 DWORDS = ["eax", "ecx", "edx", "ebx", "esp", "ebp", "esi", "edi", *(f"r{n}d" for n in range(8, 16))]
@@ -178,6 +179,93 @@ def register_cases() -> list[tuple[bytes, str]]:
     return cases
 
 
+def double_cases() -> list[tuple[bytes, str]]:
+    """Return instructions on float64, with operands as those on float32 have, and their text."""
+    cases: list[tuple[bytes, str]] = []
+    d = DOUBLE
+    for base, displacement in product((0, 5, 12, 13), (0, 8, 64, 512, -1024, 1016, 1024, 1 << 30)):
+        where = address(base, displacement)
+        for length, name, word in ((asm.ZMM, "zmm", "Z"), (asm.YMM, "ymm", "Y"), (asm.XMM, "xmm", "X")):
+            at, place = f"{word}MMWORD PTR {where}", (base, displacement)
+
+            cases += [
+                (
+                    evex_memory(d.load, 17, 0, *place, length=length, mask=3),
+                    f"vmovupd {name}17{{k3}}{{z}},{at}",
+                ),
+                (
+                    evex_memory(d.store, 26, 0, *place, length=length, mask=1),
+                    f"vmovupd {at}{{k1}},{name}26",
+                ),
+                (
+                    evex_memory(d.multiply_add, 3, 29, *place, length=length),
+                    f"vfmadd231pd {name}3,{name}29,{at}",
+                ),
+                (
+                    evex_memory(d.add, 25, 25, *place, length=length, mask=2),
+                    f"vaddpd {name}25{{k2}},{name}25,{at}",
+                ),
+            ]
+        cases += [
+            (evex_memory(d.broadcast, 31, 0, base, displacement), f"vbroadcastsd zmm31,QWORD PTR {where}"),
+            (
+                evex_memory(d.multiply_add, 24, 6, base, displacement, mask=7, broadcast=True),
+                f"vfmadd231pd zmm24{{k7}},zmm6,QWORD BCST {where}",
+            ),
+            (
+                evex_memory(d.multiply_add_one, 20, 11, base, displacement, length=asm.XMM),
+                f"vfmadd231sd xmm20,xmm11,QWORD PTR {where}",
+            ),
+            (
+                evex_memory(d.load_one, 20, 0, base, displacement, length=asm.XMM),
+                f"vmovsd xmm20,QWORD PTR {where}",
+            ),
+            (
+                evex_memory(d.store_one, 20, 0, base, displacement, length=asm.XMM),
+                f"vmovsd QWORD PTR {where},xmm20",
+            ),
+            (
+                evex_memory(d.add_one, 20, 21, base, displacement, length=asm.XMM),
+                f"vaddsd xmm20,xmm21,QWORD PTR {where}",
+            ),
+            (vex_memory(d.load, 12, 0, base, displacement), f"vmovupd ymm12,YMMWORD PTR {where}"),
+            (vex_memory(d.store, 3, 0, base, displacement), f"vmovupd YMMWORD PTR {where},ymm3"),
+            (
+                vex_memory(d.load_masked, 8, 7, base, displacement),
+                f"vmaskmovpd ymm8,ymm7,YMMWORD PTR {where}",
+            ),
+            (
+                vex_memory(d.store_masked, 8, 7, base, displacement),
+                f"vmaskmovpd YMMWORD PTR {where},ymm7,ymm8",
+            ),
+            (vex_memory(d.broadcast, 15, 0, base, displacement), f"vbroadcastsd ymm15,QWORD PTR {where}"),
+            (
+                vex_memory(d.multiply_add, 5, 14, base, displacement),
+                f"vfmadd231pd ymm5,ymm14,YMMWORD PTR {where}",
+            ),
+            (
+                vex_memory(d.multiply_add_one, 5, 14, base, displacement, length=asm.XMM),
+                f"vfmadd231sd xmm5,xmm14,QWORD PTR {where}",
+            ),
+            (
+                vex_memory(d.load_one, 9, 0, base, displacement, length=asm.XMM),
+                f"vmovsd xmm9,QWORD PTR {where}",
+            ),
+            (
+                vex_memory(d.add_one, 1, 10, base, displacement, length=asm.XMM),
+                f"vaddsd xmm1,xmm10,QWORD PTR {where}",
+            ),
+        ]
+    for x, y, z in product((0, 8, 15), repeat=3):
+        cases += [
+            (evex(d.multiply_add, x + 16, y, z, mask=5), f"vfmadd231pd zmm{x + 16}{{k5}},zmm{y},zmm{z}"),
+            (evex(d.add, x, y, z + 16), f"vaddpd zmm{x},zmm{y},zmm{z + 16}"),
+            (vex(d.multiply_add, x, y, z), f"vfmadd231pd ymm{x},ymm{y},ymm{z}"),
+            (vex(d.add, x, y, z, length=asm.XMM), f"vaddpd xmm{x},xmm{y},xmm{z}"),
+        ]
+    return cases
+
+
 def general_cases() -> list[tuple[bytes, str]]:
     """Return the general-purpose instructions on every register, and their text."""
     cases = [
@@ -219,7 +307,7 @@ def general_cases() -> list[tuple[bytes, str]]:
 
 
 @pytest.mark.skipif(shutil.which("objdump") is None, reason="needs GNU objdump as the oracle")
-@pytest.mark.parametrize("cases", [memory_cases, register_cases, general_cases])
+@pytest.mark.parametrize("cases", [memory_cases, register_cases, double_cases, general_cases])
 def test_every_instruction_disassembles_to_what_was_meant(cases, tmp_path: Path) -> None:
     codes, texts = zip(*cases(), strict=True)
     # A base that always needs a displacement has one of 0; the others have none.

@@ -13,13 +13,13 @@ from irgym.envs.loops.compiling import c_source
 from irgym.envs.loops.compiling.kernel import Accumulator, Block, Fma, Kernel, Tile
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
-from irgym.envs.loops.programs.contraction import Contraction, Floats, matmul, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, Tensor, matmul, parse_uri
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler is installed")
 
 WARNINGS = ("-Wall", "-Wextra", "-Werror")
-Guard = Callable[[Floats], Floats]
+Guard = Callable[[Tensor], Tensor]
 TARGETS = (X86_64_V4, X86_64_V3, X86_64)
 
 

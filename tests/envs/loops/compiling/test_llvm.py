@@ -13,9 +13,9 @@ from irgym.envs.loops.compiling import llvm, llvm_ir
 from irgym.envs.loops.compiling.kernel import Accumulator, Block, Fma, Kernel, Repeat, Tile
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.nest import Nest
-from irgym.envs.loops.programs.contraction import Contraction, Floats, matmul, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, Tensor, matmul, parse_uri
 
-Guard = Callable[[Floats], Floats]
+Guard = Callable[[Tensor], Tensor]
 
 
 def check(contraction: Contraction, kernel: Kernel, guard: Guard) -> None:

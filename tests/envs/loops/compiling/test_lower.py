@@ -11,7 +11,7 @@ from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, R
 from irgym.envs.loops.compiling.lower import CodeTooLarge, lower
 from irgym.envs.loops.compiling.packing import LINE
 from irgym.envs.loops.nest import Loop, Nest, initial_nest, parse_nest
-from irgym.envs.loops.programs.contraction import Contraction, Floats, matmul, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, Tensor, matmul, parse_uri
 
 WIDE = X86_64_V4
 NARROW = X86_64_V3
@@ -20,7 +20,7 @@ NARROW = X86_64_V3
 class Interpreter:
     """Interpreter of kernels in float64, as documented; numpy checks the bounds."""
 
-    def __init__(self, kernel: Kernel, a: Floats, b: Floats, size: int) -> None:
+    def __init__(self, kernel: Kernel, a: Tensor, b: Tensor, size: int) -> None:
         self.kernel = kernel
         self.inputs = [a.ravel().astype(np.float64), b.ravel().astype(np.float64)]
         self.workspace = np.full(kernel.workspace, np.nan)

@@ -10,7 +10,7 @@ from irgym.envs.loops.compiling.kernel import Block, Copy, Node
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.compiling.plan import can_unroll, plan, vectorisable
 from irgym.envs.loops.nest import Mark, Nest, parse_nest
-from irgym.envs.loops.programs.contraction import Contraction, convolution, matmul, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, matmul, parse_uri
 
 WIDE = X86_64_V4
 NARROW = X86_64_V3
@@ -96,7 +96,7 @@ def test_vectorisable_dimensions(uri: str, suitable: str) -> None:
 
 
 def test_convolutions_vectorise_along_filters() -> None:
-    conv = convolution(1, 8, 8, 16, 32, (3, 3), 2)
+    conv = parse_uri("loops://conv/1x8x8x16x32x3x3?stride=2")
     assert [dim for dim in conv.sizes if vectorisable(conv, dim)] == ["f"]
 
 

@@ -29,11 +29,13 @@ pytestmark = pytest.mark.skipif(
 
 def check(contraction: Contraction, nest: Nest, generator, threads: int, repetitions: int = 3) -> None:
     """Check that the threads write exactly C, with the results of numpy."""
-    a, b = (np.rint(4 * array) for array in contraction.random_inputs(0))
+    a, b = contraction.random_inputs(0)
+    for array in (a, b)[: 0 if contraction.elements.whole else contraction.inputs]:
+        array[...] = np.rint(4 * array)
     size = int(np.prod(contraction.shapes[2]))
-    guarded = np.full(size + 64, 7.0, dtype=np.float32)
+    guarded = np.full(size + 64, 7, dtype=contraction.elements.sum_type)
     c = guarded[32 : 32 + size]
-    wanted = np.einsum(*contraction.einsum_operands(a.astype(np.float64), b.astype(np.float64)))
+    wanted = contraction.reference(a, b)
     with closing(ThreadedBackend(generator, threads).compile(contraction, nest)) as team:
         team.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, repetitions)
         team.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1)
@@ -48,6 +50,18 @@ def check(contraction: Contraction, nest: Nest, generator, threads: int, repetit
 )
 def test_products(nest: str, threads: int, generator) -> None:
     check(matmul(23, 37, 19), parse_nest(nest), generator, threads)
+
+
+@pytest.mark.parametrize("generator", HERE, ids=lambda generator: generator.name)
+@pytest.mark.parametrize(
+    "program",
+    ["mn,mn->?m=23&n=37", "[-m+22]k,kn->mn?m=23&k=5&n=9", "mk->km?m=23&k=5", "mk,kn->nm?m=23&k=7&n=37"],
+)
+@pytest.mark.parametrize("dtype", ["f32", "f64", "i8"])
+def test_any_program_without_padding(program: str, dtype: str, generator) -> None:
+    contraction = parse_uri(f"loops://einsum/{program}&dtype={dtype}")
+    if dtype in generator.types:
+        check(contraction, initial_nest(contraction), generator, 3)
 
 
 @settings(max_examples=60, deadline=None)

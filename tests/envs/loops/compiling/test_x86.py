@@ -26,7 +26,7 @@ from irgym.envs.loops.compiling.kernel import (
 )
 from irgym.envs.loops.compiling.lower import lower
 from irgym.envs.loops.nest import Loop, Mark, Nest, initial_nest
-from irgym.envs.loops.programs.contraction import Contraction, Floats, parse_uri
+from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
 
 FLAGS = set(
     next((line for line in Path("/proc/cpuinfo").read_text().splitlines() if "flags" in line), "").split()
@@ -75,7 +75,7 @@ def executable(code: bytes) -> Iterator[int]:
 
 
 @contextmanager
-def guarded(values: Floats, at_end: bool) -> Iterator[Floats]:
+def guarded(values: Tensor, at_end: bool) -> Iterator[Tensor]:
     """Yield a copy next to an untouchable page: at its end, or at its beginning."""
     length = values.nbytes
     with pages(length) as address:
@@ -87,7 +87,7 @@ def guarded(values: Floats, at_end: bool) -> Iterator[Floats]:
         del array, buffer
 
 
-def run(generator: ModuleType, kernel: Kernel, a: Floats, b: Floats, c: Floats, repetitions: int = 1) -> None:
+def run(generator: ModuleType, kernel: Kernel, a: Tensor, b: Tensor, c: Tensor, repetitions: int = 1) -> None:
     empty = np.full(-(-kernel.workspace // 16) * 16, np.nan, np.float32)
     with executable(generator.emit(kernel)) as address, guarded(empty, at_end=True) as workspace:
         data = (array.ctypes.data for array in (a, b, c))

@@ -22,8 +22,10 @@ class Opcode(NamedTuple):
         map: Opcode map: 1 for 0F, 2 for 0F38, 3 for 0F3A.
         prefix: Implied prefix: 0 for none, 1 for 66, 2 for F3.
         code: Opcode byte.
-        scalar: Whether its memory operand is one float32 rather than a vector.
+        scalar: Whether its memory operand is one element rather than a vector.
         zeroing: Whether lanes that an EVEX mask leaves out become 0 rather than keep their values.
+        double: Whether elements have 64 bits, not 32; sets EVEX.W.
+        vex_w: VEX.W.
     """
 
     map: int
@@ -31,6 +33,13 @@ class Opcode(NamedTuple):
     code: int
     scalar: bool = False
     zeroing: bool = False
+    double: bool = False
+    vex_w: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of an element."""
+        return 8 if self.double else 4
 
 
 VMOVUPS_LOAD = Opcode(1, 0, 0x10, zeroing=True)
@@ -180,10 +189,7 @@ def _short(register: int, base: int, displacement: int) -> bytes:
 
 
 def prefetch(base: int, displacement: int) -> bytes:
-    """Encode `prefetcht1 [base + displacement]`, into the second level of cache.
-
-    The displacement takes four bytes. Addresses outside memory are ignored.
-    """
+    """Encode `prefetcht1 [base + displacement]`, into L2; addresses outside memory are ignored."""
     sib = b"\x24" if base & 7 == RSP else b""
     return _prefix(0, base) + bytes((0x0F, 0x18, 0x90 | base & 7)) + sib + _int32(displacement)
 
@@ -313,12 +319,12 @@ def evex_memory(
         displacement: In bytes; encoded in one byte if it is a small multiple of the operand's size.
         length: Of the vector; `XMM` for scalars.
         mask: Mask register, 0 for all lanes. Memory of masked-off lanes is not touched.
-        broadcast: Whether the operand is one float32 for all lanes.
+        broadcast: Whether the operand is one element for all lanes.
     """
     plain, short, long = _evex_memory_heads(opcode, reg, second, base, length, mask, broadcast)
     if displacement == 0 and plain:
         return plain
-    scaled, rest = divmod(displacement, 4 if broadcast or opcode.scalar else 16 << length)
+    scaled, rest = divmod(displacement, opcode.bytes if broadcast or opcode.scalar else 16 << length)
     if not rest and -128 <= scaled < 128:
         return short + bytes((scaled & 255,))
     return long + _int32(displacement)
@@ -334,10 +340,10 @@ def _int32(value: int) -> bytes:
 @cache
 def _vex_prefix(opcode: Opcode, reg: int, second: int, rm: int, length: int) -> bytes:
     tail = (~second & 15) << 3 | length << 2 | opcode.prefix
-    if opcode.map == 1 and rm < 8:
+    if opcode.map == 1 and rm < 8 and not opcode.vex_w:
         return bytes((0xC5, (0 if reg > 7 else 0x80) | tail))
     inverted = (0 if reg > 7 else 0x80) | 0x40 | (0 if rm > 7 else 0x20)
-    return bytes((0xC4, inverted | opcode.map, tail))
+    return bytes((0xC4, inverted | opcode.map, opcode.vex_w << 7 | tail))
 
 
 @cache
@@ -366,7 +372,7 @@ def _evex_prefix(
             | (~rm >> 3 & 1) << 5
             | (~reg >> 4 & 1) << 4
             | opcode.map,
-            (~second & 15) << 3 | 4 | opcode.prefix,
+            opcode.double << 7 | (~second & 15) << 3 | 4 | opcode.prefix,
             zero << 7 | length << 5 | broadcast << 4 | (~second >> 4 & 1) << 3 | mask,
         )
     )

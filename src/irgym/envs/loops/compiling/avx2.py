@@ -5,6 +5,7 @@ from irgym.envs.loops.compiling import assembler as asm
 from irgym.envs.loops.compiling import x86
 from irgym.envs.loops.compiling.assembler import vex, vex_memory
 from irgym.envs.loops.compiling.kernel import Kernel
+from irgym.envs.loops.compiling.precision import SINGLE, Precision, precision_of
 from irgym.envs.loops.compiling.scalar import Scalar
 
 TARGET = X86_64_V3
@@ -12,32 +13,36 @@ TARGET = X86_64_V3
 _SWAP_HALVES, _SWAP_QUARTERS = 0x4E, 0xB1
 """Immediate bytes of shuffles to the orders 2, 3, 0, 1 and 1, 0, 3, 2 of four parts."""
 
-_LENGTHS = {TARGET.lanes: asm.YMM, TARGET.lanes // 2: asm.XMM}
-"""Vector length for the numbers of lanes that need no mask; such loads clear the other lanes."""
-
-_SCALAR = Scalar(TARGET.registers, (asm.VXORPS, asm.XMM), vex, vex_memory)
-
 
 def emit(kernel: Kernel) -> bytes:
     """Return the machine code of a kernel for `TARGET`; `x86` describes the function."""
-    return x86.emit(kernel, _SCALAR if kernel.lanes == 1 else _Vector(kernel.sum_lanes))
+    precision = precision_of(kernel.elements)
+    if kernel.lanes == 1:
+        return x86.emit(kernel, Scalar(TARGET.registers, (asm.VXORPS, asm.XMM), vex, vex_memory, precision))
+    return x86.emit(kernel, _Vector(kernel.sum_lanes, precision))
 
 
 class _Vector:
-    """Eight lanes a register; if fewer are active, a mask is loaded from a table on the stack.
+    """Registers of 32 bytes; if not all lanes are active, a mask is loaded from a table on the stack.
 
-    The table is eight words of ones followed by eight of zeros; `x86.SCRATCH` points to it.
+    The table is 32 bytes of ones followed by as many of zeros; `x86.SCRATCH` points to it.
     """
 
     registers = TARGET.registers
 
-    def __init__(self, sum_lanes: bool) -> None:
+    def __init__(self, sum_lanes: bool, precision: Precision) -> None:
         self.sum_lanes = sum_lanes
+        self.precision = precision
         self.masked = False
+        self.lanes = TARGET.vector_bits // (8 * precision.bytes)
+        # Vector lengths that need no mask; such loads clear the other lanes.
+        self.lengths = {self.lanes: asm.YMM, self.lanes // 2: asm.XMM}
 
     def _mask(self, register: int, lanes: int) -> bytes:
         self.masked = True
-        return vex_memory(asm.VMOVUPS_LOAD, register, 0, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
+        return vex_memory(
+            asm.VMOVUPS_LOAD, register, 0, x86.SCRATCH, self.precision.bytes * (self.lanes - lanes)
+        )
 
     def setup(self) -> bytes:
         if not self.masked:
@@ -52,55 +57,64 @@ class _Vector:
         return vex(asm.VXORPS, register, register, register, length=asm.XMM)
 
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
-        if (length := _LENGTHS.get(lanes)) is not None:
-            return vex_memory(asm.VMOVUPS_LOAD, register, 0, base, displacement, length=length)
+        if (length := self.lengths.get(lanes)) is not None:
+            return vex_memory(self.precision.load, register, 0, base, displacement, length=length)
         return self._mask(register, lanes) + vex_memory(
-            asm.VMASKMOVPS_LOAD, register, register, base, displacement
+            self.precision.load_masked, register, register, base, displacement
         )
 
     def broadcast(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
-        code = vex_memory(asm.VBROADCASTSS, register, 0, base, displacement)
-        if lanes < TARGET.lanes and self.sum_lanes:
+        code = vex_memory(self.precision.broadcast, register, 0, base, displacement)
+        if lanes < self.lanes and self.sum_lanes:
             # Zero lanes of the other input times a broadcast infinity would be NaN.
             self.masked = True
-            code += vex_memory(asm.VANDPS, register, register, x86.SCRATCH, 4 * (TARGET.lanes - lanes))
+            code += vex_memory(
+                asm.VANDPS, register, register, x86.SCRATCH, self.precision.bytes * (self.lanes - lanes)
+            )
         return code
 
     def multiply_add(self, accumulator: int, x: int, y: int, _lanes: int) -> bytes:
-        return vex(asm.VFMADD231PS, accumulator, x, y)
+        return vex(self.precision.multiply_add, accumulator, x, y)
 
     def multiply_add_memory(
         self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
     ) -> bytes | None:
-        if broadcast or lanes < TARGET.lanes:
+        if broadcast or lanes < self.lanes:
             return None
-        return vex_memory(asm.VFMADD231PS, accumulator, x, base, displacement)
+        return vex_memory(self.precision.multiply_add, accumulator, x, base, displacement)
 
     def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
-        if (length := _LENGTHS.get(lanes)) is not None:
-            return vex_memory(asm.VADDPS, accumulator, accumulator, base, displacement, length=length)
+        if (length := self.lengths.get(lanes)) is not None:
+            return vex_memory(self.precision.add, accumulator, accumulator, base, displacement, length=length)
         return self.load(scratch, base, displacement, lanes) + vex(
-            asm.VADDPS, accumulator, accumulator, scratch
+            self.precision.add, accumulator, accumulator, scratch
         )
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
-        if (length := _LENGTHS.get(lanes)) is not None:
-            return vex_memory(asm.VMOVUPS_STORE, accumulator, 0, base, displacement, length=length)
+        if (length := self.lengths.get(lanes)) is not None:
+            return vex_memory(self.precision.store, accumulator, 0, base, displacement, length=length)
         return self._mask(scratch, lanes) + vex_memory(
-            asm.VMASKMOVPS_STORE, accumulator, scratch, base, displacement
+            self.precision.store_masked, accumulator, scratch, base, displacement
         )
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
-        add_scratch = vex(asm.VADDPS, accumulator, accumulator, scratch, length=asm.XMM)
+        add_scratch = vex(self.precision.add, accumulator, accumulator, scratch, length=asm.XMM)
         parts = [
             vex(asm.VEXTRACTF128, accumulator, 0, scratch, immediate=1),
             add_scratch,
             vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_HALVES),
             add_scratch,
-            vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_QUARTERS),
-            add_scratch,
         ]
+        if self.precision is SINGLE:
+            parts += [
+                vex(asm.VPERMILPS, scratch, 0, accumulator, length=asm.XMM, immediate=_SWAP_QUARTERS),
+                add_scratch,
+            ]
         if add:
-            parts.append(vex_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM))
-        parts.append(vex_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM))
+            parts.append(
+                vex_memory(
+                    self.precision.add_one, accumulator, accumulator, base, displacement, length=asm.XMM
+                )
+            )
+        parts.append(vex_memory(self.precision.store_one, accumulator, 0, base, displacement, length=asm.XMM))
         return b"".join(parts)

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -11,22 +11,19 @@ from typing import Protocol
 from irgym.base.errors import BackendError
 from irgym.core.environment import BackendStatus
 from irgym.core.target import Target
-from irgym.envs.loops.compiling import assembler as asm
-from irgym.envs.loops.compiling import avx2, avx512, elf, llvm, llvm_ir
-from irgym.envs.loops.compiling.executable import PROTOTYPE, Compiled, Executable
+from irgym.envs.loops.compiling import avx2, avx512, llvm, llvm_ir
+from irgym.envs.loops.compiling.executable import Compiled, Executable, MachineCode
 from irgym.envs.loops.compiling.kernel import Kernel
 from irgym.envs.loops.compiling.lower import lower
+from irgym.envs.loops.compiling.object_code import object_code
+from irgym.envs.loops.compiling.precision import PRECISIONS
 from irgym.envs.loops.compiling.threads import Team, shares
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
-from irgym.measure.arrays import aligned
+from irgym.envs.loops.programs.elements import ELEMENTS, F32
 from irgym.measure.code_digest import digest_of
 from irgym.measure.machine import check_threads, fingerprint, threads_text
-from irgym.measure.native import ExecutableBuffer
 from irgym.measure.target import host_target
-
-CODE_ALIGNMENT = 64
-"""Preferred alignment of the generated code, in bytes."""
 
 INSTALL_LLVM = "pip install 'irgym[loops]'"
 """Command that installs the llvm back end."""
@@ -43,6 +40,11 @@ class Backend(Protocol):
     @property
     def target(self) -> Target:
         """Target of the generated code, whose registers limit the tiles."""
+        ...
+
+    @property
+    def types(self) -> Collection[str]:
+        """Names of the types of elements that it has instructions for."""
         ...
 
     def available(self) -> BackendStatus:
@@ -88,41 +90,6 @@ class Generator(Backend, Protocol):
         ...
 
 
-class MachineCode:
-    """Generated machine code in memory, until it is closed.
-
-    Attributes:
-        code: The function's machine code.
-        address: Address of the function.
-        workspace: Address of the workspace.
-    """
-
-    def __init__(self, code: bytes, workspace: int) -> None:
-        """Map the code of a function.
-
-        Args:
-            code: Machine code of a function of the type `PROTOTYPE`.
-            workspace: Number of elements of its workspace.
-
-        Raises:
-            OSError: The system is out of memory, or forbids executable memory.
-        """
-        self.code: bytes | None = code
-        self._buffer = ExecutableBuffer(code)
-        self.address = self._buffer.address
-        self._function = PROTOTYPE(self.address)
-        self._workspace = aligned((workspace,))
-        self.workspace = int(self._workspace.ctypes.data)
-
-    def run(self, a: int, b: int, c: int, repetitions: int) -> None:
-        """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
-        self._function(a, b, c, repetitions, self.workspace)
-
-    def close(self) -> None:
-        """Free the machine code."""
-        self._buffer.close()
-
-
 @dataclass(frozen=True)
 class MachineCodeBackend:
     """Back end that emits x86-64 machine code directly, in about a millisecond.
@@ -132,11 +99,13 @@ class MachineCodeBackend:
         target: Target of the code.
         emit: Returns the code of `void f(const float *a, const float *b, float *c, int64_t repetitions,
             float *workspace)`.
+        types: Names of the types of elements that it has instructions for.
     """
 
     name: str
     target: Target
     emit: Callable[[Kernel], bytes]
+    types: Collection[str] = tuple(PRECISIONS)
 
     def available(self) -> BackendStatus:
         """Say whether the processor and the system run this code."""
@@ -158,7 +127,7 @@ class MachineCodeBackend:
             CodeTooLarge: The code would be too long.
         """
         kernel = lower(contraction, nest, self.target, rows)
-        return MachineCode(self.emit(kernel), kernel.workspace)
+        return MachineCode(self.emit(kernel), kernel.workspace, kernel.elements)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
         """Return an ELF object with the function `name`, which takes no repetitions.
@@ -173,18 +142,7 @@ class MachineCodeBackend:
                 "export a .c file, or choose the llvm back end"
             )
         kernel = lower(contraction, nest, self.target)
-        # The function sets the number of repetitions and falls through into the code, which stays aligned.
-        once = asm.move_immediate(asm.RCX, 1)
-        save = b""
-        if kernel.workspace:
-            pointers = (asm.RDI, asm.RSI, asm.RDX)
-            save = b"".join(map(asm.push, pointers))
-            restore = asm.move(asm.R8, asm.RAX) + b"".join(map(asm.pop, reversed(pointers)))
-            once = save + elf.workspace_address() + restore + once
-        start = -len(once) % CODE_ALIGNMENT
-        code = asm.nops(start) + once + self.emit(kernel)
-        workspace = (start + len(save), 4 * kernel.workspace) if kernel.workspace else None
-        return elf.relocatable(code, name, start, workspace)
+        return object_code(kernel, self.emit(kernel), name)
 
     def toolchain(self) -> str:
         """Return the generator and the digest of its sources."""
@@ -198,10 +156,12 @@ class LlvmBackend:
     Attributes:
         level: Target of the code; None for this machine.
         name: Name of the back end.
+        types: Names of the types of elements that it has instructions for.
     """
 
     level: Target | None = None
     name: str = "llvm"
+    types: Collection[str] = tuple(ELEMENTS)
 
     @property
     def target(self) -> Target:
@@ -223,7 +183,7 @@ class LlvmBackend:
         """
         kernel = lower(contraction, nest, self.target, rows)
         ir = llvm_ir.emit(kernel, "kernel", repetitions=True)
-        return llvm.compile(ir, "kernel", self._processor, kernel.workspace)
+        return llvm.compile(ir, "kernel", self._processor, kernel.workspace, kernel.elements)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
         """Return an object file of this system's format with the function `name`.
@@ -272,6 +232,11 @@ class ThreadedBackend:
         """Target of the code."""
         return self.generator.target
 
+    @property
+    def types(self) -> Collection[str]:
+        """Names of the types of elements that it has instructions for."""
+        return self.generator.types
+
     def available(self) -> BackendStatus:
         """Return whether the generator runs here with several threads, and why not."""
         found, machine = self.generator.available(), fingerprint()
@@ -315,7 +280,11 @@ LLVM = LlvmBackend()
 CODE = (
     "envs/loops/checking/inputs.py",
     "envs/loops/compiling",
+    "envs/loops/programs/axes.py",
     "envs/loops/programs/contraction.py",
+    "envs/loops/programs/convolution.py",
+    "envs/loops/programs/einsum.py",
+    "envs/loops/programs/elements.py",
     "envs/loops/nest.py",
     "envs/loops/runner.py",
 )
@@ -331,14 +300,19 @@ def _status(candidate: Backend) -> BackendStatus:
     return candidate.available()
 
 
-def preferred(target: Target | None = None) -> Backend:
-    """Return the preferred back end that runs here and supports a target, by default this machine.
+def preferred(target: Target | None = None, elements: str = F32.name) -> Backend:
+    """Return the preferred back end that runs here and supports a target.
+
+    Args:
+        target: Target of the code, by default this machine.
+        elements: Name of the types of elements.
 
     Raises:
         BackendError: There is none.
     """
     wanted = target or host_target()
-    exact = [candidate for candidate in (AVX512, AVX2) if candidate.target.name == wanted.name]
+    own = [candidate for candidate in (AVX512, AVX2) if elements in candidate.types]
+    exact = [candidate for candidate in own if candidate.target.name == wanted.name]
     for candidate in (*exact, LlvmBackend(wanted)):
         if _status(candidate).available:
             return candidate
@@ -378,6 +352,26 @@ def backend(name: str, target: Target | None = None) -> Backend:
         raise BackendError(
             f"the back end {name} makes code for {found.target.name}, not for the target {target.name}: "
             f"leave one out, or choose the back end {LLVM.name}"
+        )
+    return found
+
+
+def generator_of(contraction: Contraction, name: str | None, target: Target | None) -> Backend:
+    """Return the back end of that name, by default the preferred one that has the program's instructions.
+
+    Raises:
+        BackendError: There is none, it does not run here, or it does not support the target or the program.
+    """
+    elements = contraction.elements.name
+    found = preferred(target, elements) if name is None else backend(name, target)
+    if elements not in found.types:
+        raise BackendError(
+            f"the back end {name} has no instructions for dtype={elements}: choose the back end {LLVM.name}"
+        )
+    if isinstance(found, ThreadedBackend) and any(contraction.padded):
+        raise BackendError(
+            f"programs with padding run on one thread: pad the input of {contraction.uri} yourself, or "
+            f"choose the back end {found.generator.name}"
         )
     return found
 

@@ -69,11 +69,13 @@ class Operand:
         pointer: General-purpose register that points to it.
         lag: Bytes by which that register lags behind the kernel's pointer.
         vector: Whether lanes step through it; otherwise one element is broadcast to all lanes.
+        bytes: Bytes of an element.
     """
 
     pointer: int
     lag: int
     vector: bool
+    bytes: int
 
 
 def groups(fmas: Sequence[Fma]) -> Iterator[Sequence[Fma]]:
@@ -108,7 +110,7 @@ class _Elements:
         self.registers: dict[int, int] = {}
 
     def displacement(self, key: int) -> int:
-        return (key >> 6 << 2) + self.operand.lag
+        return (key >> 6) * self.operand.bytes + self.operand.lag
 
 
 class _Group:

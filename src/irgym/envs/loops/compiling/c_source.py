@@ -1,50 +1,19 @@
 """C source of kernels: the scheduled nest in a form that a person can read and any project can compile.
 
 It uses the vector extensions of GCC and Clang, so it compiles for all processors: if vectors are narrower
-than the kernel's, the compiler uses several. Only loads and stores of a vector's first lanes have variants.
+than the kernel's, the compiler uses several.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from irgym.envs.loops.compiling.c_types import TYPES, CTypes, definitions
 from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
-Pointers = tuple[str, str, str]
-"""Names of the variables that point into A, B and C."""
-
-_VECTORS = """\
-/* Vectors as values, and as they lie in memory: aligned like a float. */
-typedef float vec __attribute__((vector_size({size})));
-typedef float vec_in_memory __attribute__((vector_size({size}), aligned(4), may_alias));
-#define LOAD(p) (*(const vec_in_memory *)(p))
-#define STORE(p, v) (*(vec_in_memory *)(p) = (v))"""
-
-_FIRST = """\
-/* The first n lanes of a vector; the others are zero after loading, and their memory is never touched. */
-{masked}#define LOAD_FIRST(n, p) ({{ vec v_ = {{0}}; memcpy(&v_, (p), (n) * sizeof(float)); v_; }})
-#define STORE_FIRST(n, p, v) do {{ const vec v_ = (v); memcpy((p), &v_, (n) * sizeof(float)); }} while (0)
-{end}"""
-
-_MASKED = {
-    16: """\
-#if defined(__AVX512F__)
-#include <immintrin.h>
-#define LOAD_FIRST(n, p) ((vec)_mm512_maskz_loadu_ps((__mmask16)((1u << (n)) - 1), (p)))
-#define STORE_FIRST(n, p, v) _mm512_mask_storeu_ps((p), (__mmask16)((1u << (n)) - 1), (__m512)(v))
-#else
-""",
-    8: """\
-#if defined(__AVX__)
-#include <immintrin.h>
-typedef int32_t lanes __attribute__((vector_size(32)));
-#define FIRST(n) ((__m256i)((lanes){0, 1, 2, 3, 4, 5, 6, 7} < (lanes){n, n, n, n, n, n, n, n}))
-#define LOAD_FIRST(n, p) ((vec)_mm256_maskload_ps((p), FIRST(n)))
-#define STORE_FIRST(n, p, v) _mm256_maskstore_ps((p), FIRST(n), (__m256)(v))
-#else
-""",
-}
-"""By number of lanes: macros with masked loads and stores, for processors that have them."""
+Pointers = tuple[str, str, str, str]
+"""Names of the variables that point into A, B and C, and the type behind the last: while inputs are copied,
+it points into the workspace."""
 
 
 def emit(kernel: Kernel, contraction: Contraction, nest: Nest, name: str) -> str:
@@ -63,17 +32,24 @@ def emit(kernel: Kernel, contraction: Contraction, nest: Nest, name: str) -> str
         "",
         *_definitions(kernel),
         *_workspace(kernel),
-        signature(name),
+        signature(name, contraction),
         "{",
+        *(
+            []
+            if kernel.inputs > 1
+            else [f"    static const {_input(kernel)} b[1] = {{{_types(kernel).unit}}};"]
+        ),
         *_indented(_body(kernel)),
         "}",
     ]
     return "\n".join(lines) + "\n"
 
 
-def signature(name: str) -> str:
-    """Return the declaration of the function, without the semicolon."""
-    return f"void {name}(const float *restrict a, const float *restrict b, float *restrict c)"
+def signature(name: str, contraction: Contraction) -> str:
+    """Return the declaration of the function, without the semicolon; a B that is the number 1 is left out."""
+    types = TYPES[contraction.elements.name]
+    inputs = ", ".join(f"const {types.input} *restrict {tensor}" for tensor in "ab"[: contraction.inputs])
+    return f"void {name}({inputs}, {types.sum} *restrict c)"
 
 
 def comment(contraction: Contraction, nest: Nest, name: str, notes: Iterable[str]) -> list[str]:
@@ -85,7 +61,13 @@ def comment(contraction: Contraction, nest: Nest, name: str, notes: Iterable[str
         name: Name of the function.
         notes: More lines.
     """
-    a, b, c = ("".join(f"[{extent}]" for extent in shape) for shape in contraction.shapes)
+    types = TYPES[contraction.elements.name]
+    shown = [
+        f"{tensor}: {types.sum if tensor == 'c' else types.input}{''.join(f'[{extent}]' for extent in shape)}"
+        for tensor, shape in zip("abc", contraction.shapes, strict=True)
+        if tensor != "b" or contraction.inputs > 1
+    ]
+    other = "neither A nor B" if contraction.inputs > 1 else "no other tensor"
     lines = [
         f"{contraction.statement}, summed into a C of zeros.",
         "",
@@ -93,24 +75,26 @@ def comment(contraction: Contraction, nest: Nest, name: str, notes: Iterable[str
         f"Schedule: {nest.text()}",
         *notes,
         "",
-        f"{signature(name)};",
-        f"    a: float{a}, b: float{b}, c: float{c}, row-major.",
-        "    What C held before does not matter. C may overlap neither A nor B. No alignment is required.",
+        f"{signature(name, contraction)};",
+        f"    {', '.join(shown)}, row-major.",
+        *([f"    {types.note}"] if types.note else []),
+        f"    What C held before does not matter. C may overlap {other}. No alignment is required.",
     ]
     return ["/*", *(f" * {line}".rstrip() for line in lines), " */"]
 
 
 def _definitions(kernel: Kernel) -> list[str]:
     """Return the types and macros that the body uses."""
-    if kernel.lanes == 1:
-        return []
-    parts = [_VECTORS.format(size=4 * kernel.lanes)]
-    if _has_tails(kernel):
-        masked = _MASKED.get(kernel.lanes, "")
-        parts.append(_FIRST.format(masked=masked, end="#endif\n" if masked else ""))
-    if kernel.sum_lanes:
-        parts.append(f"#define SUM(v) {_pairwise([f'(v)[{lane}]' for lane in range(kernel.lanes)])}\n")
-    return ["\n".join(parts)]
+    total = _pairwise([f"(v)[{lane}]" for lane in range(kernel.lanes)]) if kernel.sum_lanes else ""
+    return definitions(kernel.elements, kernel.lanes, _has_tails(kernel), total)
+
+
+def _types(kernel: Kernel) -> CTypes:
+    return TYPES[kernel.elements.name]
+
+
+def _input(kernel: Kernel) -> str:
+    return _types(kernel).input
 
 
 def _workspace(kernel: Kernel) -> list[str]:
@@ -119,7 +103,7 @@ def _workspace(kernel: Kernel) -> list[str]:
         return []
     return [
         "/* Copies of parts of the inputs, in the order of use, for each thread. */",
-        f"static _Thread_local float workspace[{kernel.workspace}] __attribute__((aligned(64)));",
+        f"static _Thread_local {_input(kernel)} workspace[{kernel.workspace}] __attribute__((aligned(64)));",
         "",
     ]
 
@@ -161,8 +145,8 @@ def _indented(lines: Iterable[str]) -> Iterator[str]:
 
 def _body(kernel: Kernel) -> Iterator[str]:
     if kernel.clear:
-        yield f"memset(c, 0, {kernel.clear} * sizeof(float));"
-    yield from _nodes(kernel, kernel.body, ("a", "b", "c"), 1)
+        yield f"memset(c, 0, {kernel.clear} * sizeof({_types(kernel).sum}));"
+    yield from _nodes(kernel, kernel.body, ("a", "b", "c", _types(kernel).sum), 1)
 
 
 def _nodes(kernel: Kernel, nodes: Sequence[Node], pointers: Pointers, depth: int) -> Iterator[str]:
@@ -181,12 +165,13 @@ def _nodes(kernel: Kernel, nodes: Sequence[Node], pointers: Pointers, depth: int
 
 
 def _pack(kernel: Kernel, pack: Pack, pointers: Pointers, depth: int) -> Iterator[str]:
-    name = f"packed_{'ab'[pack.operand]}"
+    name = f"{'padded' if pack.pads else 'packed'}_{'ab'[pack.operand]}"
     yield "{"
-    yield f"    float *const {name} = workspace + {pack.place};"
-    yield from _indented(_nodes(kernel, pack.copy, (pointers[0], pointers[1], name), depth))
+    yield f"    {_input(kernel)} *const {name} = workspace + {pack.place};"
+    copied = pointers[0], pointers[1], name, _input(kernel)
+    yield from _indented(_nodes(kernel, pack.copy, copied, depth))
     a, b = (name if place == pack.operand else pointers[place] for place in range(2))
-    yield from _indented(_nodes(kernel, pack.body, (a, b, pointers[2]), depth))
+    yield from _indented(_nodes(kernel, pack.body, (a, b, *pointers[2:]), depth))
     yield "}"
 
 
@@ -194,28 +179,35 @@ def _copy(kernel: Kernel, copy: Copy, pointers: Pointers) -> Iterator[str]:
     for offset in copy.prefetched:
         yield f"__builtin_prefetch({pointers[copy.operand]} + {offset}, 0, 2);"
     for source, destination, lanes, width in copy.moves:
-        value = _load(kernel, pointers[copy.operand], source, lanes)
-        yield _store(kernel, pointers[2], destination, width, value)
+        zero = "0" if kernel.lanes == 1 else f"({_raw(kernel)}){{0}}"
+        value = _load(kernel, pointers[copy.operand], source, lanes, raw=True) if lanes else zero
+        yield _store(kernel, pointers[2], destination, width, value, raw=True)
+
+
+def _raw(kernel: Kernel) -> str:
+    """Return the type of a vector of inputs."""
+    return "raw" if _types(kernel).widen else "vec"
 
 
 def _repeat(kernel: Kernel, repeat: Repeat, pointers: Pointers, depth: int) -> Iterator[str]:
     index = f"i{depth}"
     yield f"for (int64_t {index} = 0; {index} < {repeat.count}; ++{index}) {{"
     inner: list[str] = []
-    for tensor, pointer, stride in zip("abc", pointers, repeat.strides, strict=True):
+    for tensor, pointer, stride in zip("abc", pointers[:3], repeat.strides, strict=True):
         inner.append(f"{tensor}{depth}" if stride else pointer)
         if stride:
-            kind = "float" if tensor == "c" else "const float"
+            kind = pointers[3] if tensor == "c" else f"const {_input(kernel)}"
             moved = index if stride == 1 else f"{index} * {stride}"
             yield f"    {kind} *{tensor}{depth} = {pointer} + {moved};"
     a, b, c = inner
-    yield from _indented(_nodes(kernel, repeat.body, (a, b, c), depth + 1))
+    yield from _indented(_nodes(kernel, repeat.body, (a, b, c, pointers[3]), depth + 1))
     yield "}"
 
 
 def _tile(kernel: Kernel, tile: Tile, pointers: Pointers, depth: int) -> Iterator[str]:
     c = pointers[2]
-    zero, kind = ("0.0f", "float") if kernel.lanes == 1 else ("{0}", "vec")
+    types = _types(kernel)
+    zero, kind = (types.zero, types.sum) if kernel.lanes == 1 else ("{0}", "vec")
     yield "{"
     for index in range(len(tile.accumulators)):
         yield f"    {kind} s{index} = {zero};"
@@ -229,21 +221,25 @@ def _tile(kernel: Kernel, tile: Tile, pointers: Pointers, depth: int) -> Iterato
     yield "}"
 
 
-def _store(kernel: Kernel, pointer: str, offset: int, lanes: int, value: str) -> str:
+def _store(kernel: Kernel, pointer: str, offset: int, lanes: int, value: str, raw: bool = False) -> str:
+    """Return a store of sums, or of inputs as they are."""
     if kernel.lanes == 1:
         return f"{pointer}[{offset}] = {value};"
+    of = "_RAW" if raw and _types(kernel).widen else ""
     if lanes < kernel.lanes:
-        return f"STORE_FIRST({lanes}, {pointer} + {offset}, {value});"
-    return f"STORE({pointer} + {offset}, {value});"
+        return f"STORE{of}_FIRST({lanes}, {pointer} + {offset}, {value});"
+    return f"STORE{of}({pointer} + {offset}, {value});"
 
 
-def _load(kernel: Kernel, pointer: str, offset: int, lanes: int) -> str:
+def _load(kernel: Kernel, pointer: str, offset: int, lanes: int, raw: bool = False) -> str:
+    """Return a load of sums, or of inputs as they are."""
     if kernel.lanes == 1:
         return f"{pointer}[{offset}]"
+    of = "_RAW" if raw and _types(kernel).widen else ""
     return (
-        f"LOAD({pointer} + {offset})"
+        f"LOAD{of}({pointer} + {offset})"
         if lanes == kernel.lanes
-        else f"LOAD_FIRST({lanes}, {pointer} + {offset})"
+        else f"LOAD{of}_FIRST({lanes}, {pointer} + {offset})"
     )
 
 
@@ -252,14 +248,18 @@ def _block(kernel: Kernel, block: Block, pointers: Pointers) -> Iterator[str]:
     named: dict[tuple[str, int, int], str] = {}
     lines: list[str] = []
 
+    widened = bool(_types(kernel).widen)
+
     def operand(letter: str, pointer: str, offset: int, lanes: int, vector: bool) -> str:
+        element = f"widen({pointer}[{offset}])" if widened else f"{pointer}[{offset}]"
         if vector and kernel.lanes > 1:
-            value = _load(kernel, pointer, offset, lanes)
+            value = _load(kernel, pointer, offset, lanes, raw=True)
+            value = f"WIDEN({value})" if widened else value
         elif kernel.sum_lanes and lanes < kernel.lanes:
             # Inactive lanes are zero in both operands: zero times infinity would spoil their sum.
-            value = "{" + ", ".join([f"{pointer}[{offset}]"] * lanes) + "}"
+            value = "{" + ", ".join([element] * lanes) + "}"
         else:
-            return f"{pointer}[{offset}]"
+            return element
         key = letter, offset, lanes
         if key not in named:
             named[key] = f"{letter}{len(named)}"

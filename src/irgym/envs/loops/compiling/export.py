@@ -24,6 +24,8 @@ def export(
 ) -> list[Path]:
     """Write `void name(const float *a, const float *b, float *c)`, which computes a contraction.
 
+    The types are those of its elements; a contraction of one input has no `b`.
+
     Args:
         contraction: The program.
         nest: Its schedule.
@@ -78,11 +80,12 @@ def _header(contraction: Contraction, nest: Nest, backend: Backend, path: Path, 
         f"#ifndef {guard}",
         f"#define {guard}",
         "",
+        *(["#include <stdint.h>", ""] if contraction.elements.bytes < contraction.elements.sum_bytes else []),
         "#ifdef __cplusplus",
         'extern "C"',
         "#endif",
         # C++ lacks restrict, and in C it is not part of the function's type.
-        f"{c_source.signature(name).replace('restrict ', '')};",
+        f"{c_source.signature(name, contraction).replace('restrict ', '')};",
         "",
         "#endif",
     ]

@@ -10,6 +10,8 @@ pointer of an input to a buffer in the workspace. Offsets and strides count elem
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from irgym.envs.loops.programs.elements import F32, Elements
+
 
 class Fma(NamedTuple):
     """Multiply-add: accumulator += A[a] * B[b], over `lanes` lanes.
@@ -89,7 +91,7 @@ class Move(NamedTuple):
     Attributes:
         source: Offset from the pointer of the input.
         destination: Offset from pointer C, which points into the workspace during a copy.
-        lanes: Elements to copy.
+        lanes: Elements to copy; 0 to write only zeros.
         width: Elements to write, at most a vector; those after `lanes` become 0.
     """
 
@@ -123,13 +125,15 @@ class Pack:
         operand: 0 for A, 1 for B; its pointer is redirected to the copy while the body runs.
         place: Offset of the copy in the workspace.
         copy: `Copy` and `Repeat`, which run with pointer C at the start of the copy.
-        body: Nodes without another `Pack` of this input.
+        body: Nodes without another `Pack` of this input, but for one inside the one that pads it.
+        pads: Whether the copy is the whole input with zeros around it.
     """
 
     operand: int
     place: int
     copy: "tuple[Node, ...]"
     body: "tuple[Node, ...]"
+    pads: bool = False
 
 
 Node: TypeAlias = Block | Tile | Repeat | Copy | Pack
@@ -148,6 +152,8 @@ class Kernel:
             before it is stored into (or added to) one element of C.
         clear: Number of elements of C to clear first; 0 if every tile overwrites C.
         workspace: Number of elements of the workspace for packed inputs, which is aligned to 64 bytes.
+        elements: Types of the elements.
+        inputs: Number of inputs; with one, B is the number 1.
     """
 
     body: tuple[Node, ...]
@@ -157,3 +163,5 @@ class Kernel:
     sum_lanes: bool
     clear: int
     workspace: int = 0
+    elements: Elements = F32
+    inputs: int = 2

@@ -10,9 +10,12 @@ from importlib import import_module, metadata
 from types import ModuleType
 from typing import Any, cast
 
+import numpy as np
+
 from irgym.base.errors import BackendError
 from irgym.core.target import Target
 from irgym.envs.loops.compiling.executable import PROTOTYPE
+from irgym.envs.loops.programs.elements import F32, Elements
 from irgym.measure.arrays import aligned
 from irgym.measure.target import host_target
 
@@ -113,11 +116,11 @@ class LlvmExecutable:
 
     code: bytes | None = None
 
-    def __init__(self, engine: Any, name: str, workspace: int) -> None:
+    def __init__(self, engine: Any, name: str, workspace: int, elements: Elements) -> None:
         self._engine = engine
         self.address = int(engine.get_function_address(name))
         self._function = PROTOTYPE(self.address)
-        self._workspace = aligned((workspace,))
+        self._workspace = aligned((elements.bytes * workspace,), np.uint8)
         self.workspace = int(self._workspace.ctypes.data)
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
@@ -129,7 +132,9 @@ class LlvmExecutable:
         self._engine.close()
 
 
-def compile(ir: str, name: str, processor: Processor, workspace: int) -> LlvmExecutable:
+def compile(
+    ir: str, name: str, processor: Processor, workspace: int, elements: Elements = F32
+) -> LlvmExecutable:
     """Compile IR that `llvm_ir.emit` wrote with repetitions.
 
     Args:
@@ -137,6 +142,7 @@ def compile(ir: str, name: str, processor: Processor, workspace: int) -> LlvmExe
         name: Name of the function in it.
         workspace: Elements of its workspace.
         processor: Processor to compile for; this one must run its code.
+        elements: Types of its elements.
 
     Raises:
         BackendError: llvmlite is not installed.
@@ -144,7 +150,7 @@ def compile(ir: str, name: str, processor: Processor, workspace: int) -> LlvmExe
     llvm = binding()
     engine: Any = llvm.create_mcjit_compiler(llvm.parse_assembly(ir), _machine(processor, jit=True))
     engine.finalize_object()
-    return LlvmExecutable(engine, name, workspace)
+    return LlvmExecutable(engine, name, workspace, elements)
 
 
 def compile_object(ir: str, processor: Processor) -> bytes:

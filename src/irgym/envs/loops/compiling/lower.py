@@ -7,6 +7,7 @@ from functools import cached_property
 from irgym.core.target import Target
 from irgym.envs.loops.compiling.kernel import Accumulator, Block, Fma, Kernel, Node, Pack, Repeat, Tile
 from irgym.envs.loops.compiling.packing import OPERANDS, Access, Copying, Packed, direct, layouts
+from irgym.envs.loops.compiling.padding import padded_size, padding_copy
 from irgym.envs.loops.compiling.plan import TilePlan, plan
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
@@ -46,33 +47,41 @@ def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None
             f"the code of {nest.text()!r} would have {tiles.emitted_fmas} multiply-adds, at most {MAX_FMAS}"
             " are allowed"
         )
-    packed, workspace = layouts(contraction, tiles)
+    packed, size = layouts(contraction, tiles)
+    workspace = size + sum(padded_size(contraction, operand) for operand in range(len(OPERANDS)))
     if workspace > MAX_WORKSPACE:
         raise CodeTooLarge(
-            f"the packed inputs of {nest.text()!r} would have {workspace} elements, at most {MAX_WORKSPACE}"
-            " are allowed"
+            f"the packed and padded inputs of {nest.text()!r} would have {workspace} elements, at most "
+            f"{MAX_WORKSPACE} are allowed"
         )
     a, b, c = (direct(tiles, strides) for strides in contraction.strides)
     lowering = _Lowering(contraction, tiles, packed)
     sizes, elements = contraction.sizes, math.prod(contraction.shapes[2])
-    if rows is not None:
-        dim = rows_of(contraction)
+    if rows is not None and (dim := rows_of(contraction)) is not None:
         sizes, elements = {**sizes, dim: rows}, elements // sizes[dim] * rows
+    body = tuple(lowering.nodes(0, sizes, contraction.origins, (a, b, c), in_tile=False))
+    for operand in range(len(OPERANDS)):
+        if contraction.padded[operand]:
+            copy = padding_copy(contraction, operand, tiles.lanes)
+            body = (Pack(operand, size, copy, body, pads=True),)
+            size += padded_size(contraction, operand)
     return Kernel(
-        body=tuple(lowering.nodes(0, sizes, (0, 0, 0), (a, b, c), in_tile=False)),
+        body=body,
         lanes=tiles.lanes,
         a_vector=tiles.a_vector,
         b_vector=tiles.b_vector,
         sum_lanes=tiles.sum_lanes,
         clear=elements if tiles.partial else 0,
         workspace=workspace,
+        elements=contraction.elements,
+        inputs=contraction.inputs,
     )
 
 
-def rows_of(contraction: Contraction) -> str:
-    """Return the dimension of the rows of C: the first of a size greater than 1, else the first."""
+def rows_of(contraction: Contraction) -> str | None:
+    """Return the dimension of the rows of C: the first of a size greater than 1, else the first, if any."""
     dims = [axis.terms[0][0] for axis in contraction.c]
-    return next((dim for dim in dims if contraction.sizes[dim] > 1), dims[0])
+    return next((dim for dim in dims if contraction.sizes[dim] > 1), next(iter(dims), None))
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ UNROLLED_MOVES = 8
 """Approximate number of moves in the body of the innermost loop of a copy."""
 
 LINE = 16
-"""Elements of a cache line; copies are aligned to it in the workspace."""
+"""float32 elements of a cache line; copies are aligned to as many elements in the workspace."""
 
 PREFETCHED = 1 << 18
 """Least number of elements of an input (1 MiB) for which the next part to be copied is prefetched.
@@ -156,7 +156,7 @@ def _layout(contraction: Contraction, tiles: TilePlan, place: int, operand: int,
             trips = -(-tiles.spans[at] // loop.step)
             size *= -(-trips // width) if at == grouped else trips
     source = direct(tiles, strides)
-    large = math.prod(contraction.shapes[operand]) >= PREFETCHED
+    large = math.prod(contraction.layouts[operand]) >= PREFETCHED
     return Packed(
         operand=operand,
         source=source,

@@ -79,7 +79,7 @@ def vectorisable(contraction: Contraction, dim: str) -> bool:
     summed at the end.
     """
     a, b, c = contraction.strides
-    if a[dim] > 1 or b[dim] > 1:
+    if a[dim] not in (0, 1) or b[dim] not in (0, 1):
         return False
     return dim in contraction.reductions or c[dim] == 1
 
@@ -87,7 +87,7 @@ def vectorisable(contraction: Contraction, dim: str) -> bool:
 def plan(contraction: Contraction, nest: Nest, target: Target) -> TilePlan:
     """Return the execution of `nest` on `target`."""
     loops, vector_dim = _vector_innermost(contraction, nest.loops)
-    lanes = 1 if vector_dim is None else target.lanes
+    lanes = 1 if vector_dim is None else contraction.elements.lanes(target)
     loops = _strip_mine(contraction, loops, lanes, target)
     spans = _spans(contraction, loops)
     start, accumulators, fmas = _absorb(contraction, loops, spans, lanes, target)

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from irgym.envs.loops.compiling import assembler as asm
+from irgym.envs.loops.compiling.precision import Precision
 
 
 class Encode(Protocol):
@@ -33,12 +34,14 @@ class Scalar:
         exclusive_or: The instruction that clears a register, and the vector length of its encoding.
         encode: Encodes instructions between registers.
         encode_memory: Encodes instructions with a memory operand.
+        precision: The instructions.
     """
 
     registers: int
     exclusive_or: tuple[asm.Opcode, int]
     encode: Encode
     encode_memory: EncodeMemory
+    precision: Precision
 
     def setup(self) -> bytes:
         """Return no code: there are no masks."""
@@ -56,31 +59,37 @@ class Scalar:
     def load(self, register: int, base: int, displacement: int, lanes: int) -> bytes:
         """Load an element."""
         del lanes
-        return self.encode_memory(asm.VMOVSS_LOAD, register, 0, base, displacement, length=asm.XMM)
+        return self.encode_memory(self.precision.load_one, register, 0, base, displacement, length=asm.XMM)
 
     broadcast = load
 
     def multiply_add(self, accumulator: int, x: int, y: int, lanes: int) -> bytes:
         """Add x * y to the accumulator."""
         del lanes
-        return self.encode(asm.VFMADD231SS, accumulator, x, y, length=asm.XMM)
+        return self.encode(self.precision.multiply_add_one, accumulator, x, y, length=asm.XMM)
 
     def multiply_add_memory(
         self, accumulator: int, x: int, base: int, displacement: int, lanes: int, broadcast: bool
     ) -> bytes:
         """Add x times an element in memory."""
         del lanes, broadcast
-        return self.encode_memory(asm.VFMADD231SS, accumulator, x, base, displacement, length=asm.XMM)
+        return self.encode_memory(
+            self.precision.multiply_add_one, accumulator, x, base, displacement, length=asm.XMM
+        )
 
     def add(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
         """Add an element in memory to an accumulator."""
         del lanes, scratch
-        return self.encode_memory(asm.VADDSS, accumulator, accumulator, base, displacement, length=asm.XMM)
+        return self.encode_memory(
+            self.precision.add_one, accumulator, accumulator, base, displacement, length=asm.XMM
+        )
 
     def store(self, accumulator: int, base: int, displacement: int, lanes: int, scratch: int) -> bytes:
         """Store an accumulator."""
         del lanes, scratch
-        return self.encode_memory(asm.VMOVSS_STORE, accumulator, 0, base, displacement, length=asm.XMM)
+        return self.encode_memory(
+            self.precision.store_one, accumulator, 0, base, displacement, length=asm.XMM
+        )
 
     def store_sum(self, accumulator: int, base: int, displacement: int, add: bool, scratch: int) -> bytes:
         """Raise an error: scalar code has no lanes to sum."""

@@ -17,9 +17,6 @@ from irgym.envs.loops.compiling.lower import rows_of
 from irgym.envs.loops.programs.contraction import Contraction
 from irgym.measure.native import ExecutableBuffer
 
-BYTES = 4
-"""Bytes of an element."""
-
 
 class _Order(ctypes.Structure):
     """Orders of a thread: the argument of the driver, whose code contains the offsets of the fields.
@@ -101,9 +98,17 @@ def _loaded() -> _Driver:
 
 def shares(contraction: Contraction, threads: int) -> list[int]:
     """Return the number of rows of C for each thread; there are at most as many threads as rows."""
-    rows = contraction.sizes[rows_of(contraction)]
+    dim = rows_of(contraction)
+    rows = 1 if dim is None else contraction.sizes[dim]
     threads = min(threads, rows)
     return [rows * (place + 1) // threads - rows * place // threads for place in range(threads)]
+
+
+def _row_bytes(contraction: Contraction) -> list[int]:
+    """Return the bytes from one row of C to the next, in A, B and C."""
+    dim = rows_of(contraction)
+    tables = zip(contraction.strides, contraction.elements.sizes, strict=True)
+    return [0 if dim is None else strides[dim] * size for strides, size in tables]
 
 
 class Team:
@@ -137,8 +142,8 @@ class Team:
             for kernel in kernels
         ]
         first = [sum(rows[:place]) for place in range(len(rows))]
-        dim = rows_of(contraction)
-        self._begins = [tuple(BYTES * strides[dim] * row for strides in contraction.strides) for row in first]
+        steps = _row_bytes(contraction)
+        self._begins = [tuple(step * row for step in steps) for row in first]
         self._driver = _loaded()
         self._pool = ThreadPoolExecutor(max(1, len(kernels) - 1))
 

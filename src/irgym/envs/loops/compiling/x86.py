@@ -1,8 +1,8 @@
 """Code shared by the x86-64 generators: function, loops, pointers and registers of a kernel.
 
-The function is `void f(const float *a, const float *b, float *c, int64_t repetitions, float *workspace)` in
-the System V ABI: the arguments are in rdi, rsi, rdx, rcx and r8. It runs the whole kernel `repetitions` >= 1
-times. Its code is position-independent and should be aligned to 64 bytes.
+The function is `void f(const float *a, const float *b, float *c, int64_t repetitions, float *workspace)`, or
+the same with `double`, in the System V ABI: the arguments are in rdi, rsi, rdx, rcx and r8. It runs the whole
+kernel `repetitions` >= 1 times. Its code is position-independent and should be aligned to 64 bytes.
 """
 
 from collections.abc import Sequence
@@ -84,6 +84,7 @@ class _Emitter:
         self.instructions = instructions
         self.depth = depth
         self.code = bytearray()
+        self.bytes = kernel.elements.bytes
         self.pending = [0, 0, 0]
         self.accumulators = 0
 
@@ -95,8 +96,9 @@ class _Emitter:
         return bytes(self.code)
 
     def _clear(self, count: int) -> None:
+        words = count * self.bytes // 4
         self.code += asm.move(asm.R8, asm.RDI) + asm.move(asm.R9, asm.RCX)
-        self.code += asm.move(asm.RDI, asm.RDX) + asm.clear_eax() + asm.move_immediate(asm.RCX, count)
+        self.code += asm.move(asm.RDI, asm.RDX) + asm.clear_eax() + asm.move_immediate(asm.RCX, words)
         self.code += asm.fill_with_eax() + asm.move(asm.RDI, asm.R8) + asm.move(asm.RCX, asm.R9)
 
     def _nodes(self, nodes: Sequence[Node], depth: int) -> None:
@@ -132,14 +134,14 @@ class _Emitter:
         head = len(self.code)
         self._nodes(node.body, depth + 1)
         for place, stride in enumerate(node.strides):
-            self.pending[place] += 4 * stride
+            self.pending[place] += self.bytes * stride
         self._catch_up()
         self.code += asm.decrement_stack_top() if counter is None else asm.decrement(counter)
         self.code += asm.jump_if_not_zero(head - len(self.code))
         if counter is None:
             self.code += asm.add_immediate(asm.RSP, 8)
         for place, stride in enumerate(node.strides):
-            self.pending[place] = -4 * stride * node.count
+            self.pending[place] = -self.bytes * stride * node.count
 
     def _tile(self, node: Tile, depth: int) -> None:
         instructions, sum_lanes = self.instructions, self.kernel.sum_lanes
@@ -150,7 +152,7 @@ class _Emitter:
         self._nodes(node.body, depth)
         scratch = self.accumulators
         for register, (offset, lanes) in enumerate(node.accumulators):
-            displacement = 4 * offset + self.pending[2]
+            displacement = self.bytes * offset + self.pending[2]
             if sum_lanes:
                 self.code += instructions.store_sum(register, pointer, displacement, node.add, scratch)
             else:
@@ -160,15 +162,15 @@ class _Emitter:
 
     def _block(self, node: Block) -> None:
         kernel, pending = self.kernel, self.pending
-        a = Operand(POINTERS[0], pending[0], kernel.a_vector)
-        b = Operand(POINTERS[1], pending[1], kernel.b_vector)
+        a = Operand(POINTERS[0], pending[0], kernel.a_vector, self.bytes)
+        b = Operand(POINTERS[1], pending[1], kernel.b_vector, self.bytes)
         for fmas in groups(node.fmas):
             self.code += emit_group(fmas, a, b, self.accumulators, self.instructions)
 
     def _pack(self, node: Pack, depth: int) -> None:
         """Copy with pointer C turned to the workspace, then run the body with the input's turned to it."""
         self._catch_up()
-        source, place = POINTERS[node.operand], 4 * node.place
+        source, place = POINTERS[node.operand], self.bytes * node.place
         c = POINTERS[2]
         self.code += asm.push(source) + asm.push(c) + asm.load_address(c, WORKSPACE, place)
         self._nodes(node.copy, depth)
@@ -182,10 +184,14 @@ class _Emitter:
         source, destination = POINTERS[node.operand], POINTERS[2]
         lag, ahead = self.pending[node.operand], self.pending[2]
         for offset in node.prefetched:
-            self.code += asm.prefetch(source, 4 * offset + lag)
+            self.code += asm.prefetch(source, self.bytes * offset + lag)
         for place, (start, end, lanes, width) in enumerate(node.moves):
             register = place % self.instructions.registers // 2
-            self.code += self.instructions.load(register, source, 4 * start + lag, lanes)
+            self.code += (
+                self.instructions.load(register, source, self.bytes * start + lag, lanes)
+                if lanes
+                else self.instructions.zero(register)
+            )
             self.code += self.instructions.store(
-                register, destination, 4 * end + ahead, width, self.instructions.registers - 1
+                register, destination, self.bytes * end + ahead, width, self.instructions.registers - 1
             )

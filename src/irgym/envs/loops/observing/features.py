@@ -1,6 +1,7 @@
 """Feature vector of irgym's policies: the facts that an expert would consider before the next action."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,13 +50,13 @@ def footprints(contraction: Contraction, tiles: TilePlan, target: Target) -> lis
     rows: list[tuple[float, ...]] = []
     for loop, span in zip(reversed(tiles.order), reversed(tiles.spans), strict=True):
         inside[loop.dim] = max(inside[loop.dim], span)
-        bytes_of, apart = [4, 4, 4], 1
+        bytes_of, apart = list(contraction.elements.sizes), 1
         for operand, strides in enumerate(contraction.strides):
             reached = 1
             for dim, extent in inside.items():
                 if strides[dim]:
                     bytes_of[operand] *= extent
-                    if strides[dim] > 1:
+                    if abs(strides[dim]) > 1:
                         reached *= extent
             apart += reached if operand < 2 else 0
         first = [math.log2(size / target.cache(1)) / 8 for size in bytes_of]
@@ -96,8 +97,8 @@ def _loop_rows(
             _log(extents[dim]),
             float(order >= tiles.tile_start),
             float(order >= tiles.hoist),
-            _log(1 + a[dim] * step),
-            _log(1 + b[dim] * step),
+            _log(1 + abs(a[dim]) * step),
+            _log(1 + abs(b[dim]) * step),
             _log(1 + c[dim] * step),
             float(a[dim] == 1 or b[dim] == 1 or c[dim] == 1),
             float("a" in loop.packs),
@@ -154,7 +155,8 @@ def features(
     """
     tiles = plan(contraction, nest, target)
     values = _loop_rows(contraction, nest, cursor, tiles, target)
-    values += target.numbers
+    lanes = contraction.elements.lanes(target)
+    values += (target if lanes == target.lanes else replace(target, vector_bits=32 * lanes)).numbers
     values += (
         cursor / actions.MAX_LOOPS,
         len(nest.loops) / actions.MAX_LOOPS,

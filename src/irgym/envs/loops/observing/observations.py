@@ -57,8 +57,8 @@ class Observed(Protocol):
 
 
 def _bin(stride: int, bins: int) -> int:
-    """Return ceil(log2(stride)), at most the last bin."""
-    return min(math.ceil(math.log2(stride)), bins - 1)
+    """Return ceil(log2(stride)) of a stride in either direction, at most the last bin."""
+    return min(math.ceil(math.log2(abs(stride))), bins - 1)
 
 
 def _strides(task: Observed, state: LoopsState, place: int) -> list[int]:
