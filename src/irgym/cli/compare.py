@@ -18,10 +18,11 @@ class Compare:
 
     environment: Positional[str]
     """Name of the environment."""
-    methods: str | None = None
-    """Methods, separated by commas: base (the original program), a default schedule of the compiler, a
-    search, policy:NAME (never worse than base), raw:NAME (the policy's final state as it is; comes with
-    policy:NAME), guided:NAME, or a baseline such as numpy.
+    methods: tuple[str, ...] = ()
+    """Methods, separated by blanks or commas: base (the original program), a default schedule of the
+    compiler, a search, policy:NAME (never worse than base), raw:NAME (the policy's final state as it is;
+    comes with policy:NAME), guided:NAME, or a baseline such as numpy. Options follow a colon, as in
+    beam:width=2,order=breadth or guided:NAME,rollouts=8.
 
     By default the environment's own choice.
     """
@@ -46,7 +47,7 @@ class Compare:
             comparison = compare(
                 self.environment,
                 self.programs,
-                methods=None if self.methods is None else [name for name in self.methods.split(",") if name],
+                methods=self.methods or None,
                 seconds=self.seconds,
                 seed=self.seed,
                 comparing=replace(self.comparing, also=also, inputs=self._inputs()),

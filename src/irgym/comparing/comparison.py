@@ -4,12 +4,13 @@ import datetime
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError, UnsuitedPolicyError
 from irgym.comparing.basis import Basis, basis_of
-from irgym.comparing.method_names import parse_method, policy_of, with_raw
+from irgym.comparing.method_names import MethodName, methods_in, parse_method, policy_of
 from irgym.comparing.methods import Conditions, Method, Outcome
 from irgym.comparing.policy_methods import Unsuited
 from irgym.comparing.reference_costs import ReferenceCosts
@@ -24,6 +25,7 @@ from irgym.judging.targets import machine_text
 from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
+from irgym.search.naming import search_named
 from irgym.search.policies import Policies, PolicyFiles
 
 OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "seed", "validation_inputs")
@@ -37,7 +39,7 @@ class ComparisonPlan:
     Attributes:
         environment: Where the programs come from.
         programs: URIs.
-        methods: Texts as `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
+        methods: As `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
         budget: What each search may spend on each program.
         seed: Seed of all random choices.
         backend: Back end of the environment; None for the preferred one.
@@ -50,7 +52,7 @@ class ComparisonPlan:
 
     environment: Environment
     programs: tuple[str, ...]
-    methods: tuple[str, ...]
+    methods: tuple[MethodName, ...]
     budget: Budget
     seed: int = 0
     backend: str | None = None
@@ -123,11 +125,17 @@ def run_comparison(
             if running.has(task, method):
                 continue
             observer.progress(task.uri, method.name)
+            conditions = replace(conditions, tell=partial(_tell, observer, task, method))
             reference_costs = reference_costs or ReferenceCosts(
                 environment, bench, task, [other.name for other in others]
             )
             running.add(task, method, _attempt(method, conditions, task), reference_costs)
     return running.results([(task.uri, method.name) for task in tasks for method in chosen])
+
+
+def _tell(observer: ComparisonObserver, task: Task[Any], method: Method, text: str) -> None:
+    """Tell an observer how a method gets on."""
+    observer.progress(task.uri, f"{method.name}, {text}")
 
 
 class _Loaded:
@@ -165,11 +173,12 @@ def _methods(plan: ComparisonPlan, policies: _Loaded) -> list[Method]:
         UnsuitedPolicyError: No method is left.
     """
     chosen: list[Method] = []
-    for text in with_raw(plan.methods):
+    for method in methods_in(plan.methods):
         try:
-            chosen.append(parse_method(text, plan.environment, policies.load))
+            chosen.append(parse_method(method, plan.environment, policies.load))
         except UnsuitedPolicyError as error:
-            chosen.append(Unsuited(text, str(error)))
+            name = method if isinstance(method, str) else search_named(method).name
+            chosen.append(Unsuited(name, str(error)))
     unsuited = [method for method in chosen if isinstance(method, Unsuited)]
     if len(unsuited) == len(chosen):
         raise UnsuitedPolicyError(unsuited[0].reason)
