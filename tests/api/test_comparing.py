@@ -63,7 +63,7 @@ def test_a_comparison_without_a_file_cannot_be_resumed():
 
 
 def test_methods_take_options_and_may_be_strategies(capsys: pytest.CaptureFixture[str], tmp_path: Path):
-    methods = ["base,beam:width=2,order=breadth", "beam:width=1", Beam(width=3), Greedy()]
+    methods = ["base", "beam:width=2,order=breadth", "beam:width=1", Beam(width=3), Greedy()]
     found = irgym.compare("passes", URIS[:1], methods=methods, comparing=irgym.Comparing(evaluations=30))
     names = ["base", "beam:width=2,order=breadth", "beam:width=1", "beam:width=3", "greedy"]
     assert [row.method for row in found.rows] == names

@@ -184,7 +184,7 @@ def test_a_baseline_that_tunes_takes_trials_and_more_time_and_tells(monkeypatch,
     monkeypatch.setattr(bench, "call", call)
     tuned = Baseline("tvm", "1 thread", tuning=Tuning())
     monkeypatch.setattr(type(environment), "baselines", (*environment.baselines, tuned))
-    plan = ComparisonPlan(environment, ("toy://hard",), ("tvm,tvm:trials=256",), Budget(1))
+    plan = ComparisonPlan(environment, ("toy://hard",), ("tvm", "tvm:trials=256"), Budget(1))
     seen = Kept()
     rows = run_comparison(plan, bench, observer=seen).rows
     assert [(row.method, row.validated) for row in rows] == [("tvm", True), ("tvm:trials=256", True)]

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from irgym.base.errors import UnsuitedPolicyError
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
-from irgym.comparing.method_names import methods_in
+from irgym.comparing.method_names import with_raw
 from irgym.comparing.methods import Conditions
 from irgym.comparing.policy_methods import RawPolicy, RolledOut
 from irgym.comparing.results import Comparison
@@ -225,7 +225,7 @@ def test_a_policy_of_other_actions_loses_only_its_rows(environment, bench, metho
     base = [row for row in comparison.rows if row.method == "base"]
     lost = [row for row in comparison.rows if row.method != "base"]
     assert [row.cost for row in base] == [6000.0, 3000.0]
-    assert len(lost) == 2 * len(methods_in([theirs]))
+    assert len(lost) == 2 * len(with_raw([theirs]))
     for row in lost:
         assert row.cost is None and "only the policy has up, down, swap_up" in row.detail
         assert "split and 5 others; only the task has set): choose" in row.detail

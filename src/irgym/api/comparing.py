@@ -4,7 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.programs import environment_named
@@ -16,6 +16,8 @@ from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_c
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.dataset import spread
+from irgym.core.schedule import Candidate
+from irgym.core.task import Task
 from irgym.policies.run_folder import RunFolder
 from irgym.search.naming import search_named
 from irgym.search.strategy import Strategy
@@ -119,6 +121,11 @@ class _Recorder(ComparisonObserver):
 
     def progress(self, program: str, method: str) -> None:
         self._observer.progress(program, method)
+
+    def evaluated(
+        self, task: Task[Any], method: str, nodes: Sequence[Candidate], costs: Sequence[float]
+    ) -> None:
+        self._observer.evaluated(task, method, nodes, costs)
 
     def record(self, comparison: Comparison) -> None:
         for place in self._places:

@@ -29,6 +29,7 @@ from irgym.core.task import Task
 from irgym.search.budget import Budget
 from irgym.search.naming import search_named
 from irgym.search.strategy import Strategy
+from irgym.search.tree import OnEvaluated
 
 R = TypeVar("R")
 
@@ -133,6 +134,8 @@ class Searching:
     evaluations count from zero."""
     quick: bool = False
     """Reuse the best known schedule; search only if there is none."""
+    evaluated: Suppress[OnEvaluated | None] = None
+    """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
 
     def __post_init__(self) -> None:
         if self.search is not None:
@@ -149,7 +152,7 @@ class Searching:
         Raises:
             IrgymError: The time makes no sense, or options of a search are given beside `quick`.
         """
-        given = (self.evaluations, seconds, self.search, policy)
+        given = (self.evaluations, seconds, self.search, policy, self.evaluated)
         if self.quick and any(option is not None for option in given):
             raise IrgymError(
                 "quick takes what was found before, without a search: leave out the search's options"

@@ -198,7 +198,9 @@ class Tuning:
         seed = self.seed + AFRESH * resumed
         known = [*default_schedules(self.environment, task), *known]
         past = ask(bench.evaluator, CostHistory)
-        request = SearchRequest(self.limits, seed, chosen.policy, past, progress, known)
+        request = SearchRequest(
+            self.limits, seed, chosen.policy, past, progress, self.searching.evaluated, known
+        )
         found = run_search(chosen.strategy, task, bench.evaluator, request)
         self._expect_finalists(bench, task, found)
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")

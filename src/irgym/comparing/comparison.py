@@ -10,7 +10,7 @@ from typing import Any
 
 from irgym.base.errors import IrgymError, UnsuitedPolicyError
 from irgym.comparing.basis import Basis, basis_of
-from irgym.comparing.method_names import MethodName, methods_in, parse_method, policy_of
+from irgym.comparing.method_names import MethodName, parse_method, policy_of, with_raw
 from irgym.comparing.methods import Conditions, Method, Outcome
 from irgym.comparing.policy_methods import Unsuited
 from irgym.comparing.reference_costs import ReferenceCosts
@@ -20,6 +20,7 @@ from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
 from irgym.core.objective import Objective
+from irgym.core.schedule import Candidate
 from irgym.core.task import Task
 from irgym.judging.targets import machine_text
 from irgym.judging.validator import Validator
@@ -67,6 +68,11 @@ class ComparisonObserver:
 
     def progress(self, program: str, method: str) -> None:
         """See which method runs next, and on which program."""
+
+    def evaluated(
+        self, task: Task[Any], method: str, nodes: Sequence[Candidate], costs: Sequence[float]
+    ) -> None:
+        """See the candidates that a search evaluated, and their costs."""
 
     def record(self, comparison: Comparison) -> None:
         """See all results so far, after each run, so that they can be kept."""
@@ -125,7 +131,11 @@ def run_comparison(
             if running.has(task, method):
                 continue
             observer.progress(task.uri, method.name)
-            conditions = replace(conditions, tell=partial(_tell, observer, task, method))
+            conditions = replace(
+                conditions,
+                tell=partial(_tell, observer, task, method),
+                evaluated=partial(observer.evaluated, task, method.name),
+            )
             reference_costs = reference_costs or ReferenceCosts(
                 environment, bench, task, [other.name for other in others]
             )
@@ -173,7 +183,7 @@ def _methods(plan: ComparisonPlan, policies: _Loaded) -> list[Method]:
         UnsuitedPolicyError: No method is left.
     """
     chosen: list[Method] = []
-    for method in methods_in(plan.methods):
+    for method in with_raw(plan.methods):
         try:
             chosen.append(parse_method(method, plan.environment, policies.load))
         except UnsuitedPolicyError as error:

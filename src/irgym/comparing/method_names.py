@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from irgym.base.errors import IrgymError
 from irgym.base.keywords import did_you_mean
-from irgym.base.options import Word, with_options, word_of, words_in
+from irgym.base.options import Word, with_options, word_of
 from irgym.comparing.methods import AsWritten, BaselineMethod, Method, Pipelined, Searched
 from irgym.comparing.policy_methods import RawPolicy, RolledOut
 from irgym.comparing.rows import BASE, POLICY, RAW
@@ -27,14 +27,13 @@ def policy_of(method: Method) -> str:
     return method.led_by if isinstance(method, Searched) else ""
 
 
-def methods_in(methods: Sequence[MethodName]) -> list[MethodName]:
-    """Return distinct methods, of which texts may hold several; `raw:NAME` comes after each `policy:NAME`."""
+def with_raw(methods: Sequence[MethodName]) -> list[MethodName]:
+    """Return distinct methods; `raw:NAME` comes after each `policy:NAME`."""
     found: list[MethodName] = []
-    for given in methods:
-        for method in words_in([given]) if isinstance(given, str) else [given]:
-            found.append(method)
-            if isinstance(method, str) and method.startswith(f"{POLICY}:"):
-                found.append(f"{RAW}:{method.removeprefix(f'{POLICY}:')}")
+    for method in methods:
+        found.append(method)
+        if isinstance(method, str) and method.startswith(f"{POLICY}:"):
+            found.append(f"{RAW}:{method.removeprefix(f'{POLICY}:')}")
     return [method for place, method in enumerate(found) if method not in found[:place]]
 
 

@@ -25,6 +25,7 @@ from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
 from irgym.search.strategy import Strategy
+from irgym.search.tree import OnEvaluated
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Conditions:
         seed: Seed of searches and of the inputs that results are checked on.
         validator: Checks results.
         tell: Called with a line of text on how a long method gets on.
+        evaluated: Called with the candidates that a search evaluates and their costs.
     """
 
     environment: Environment
@@ -46,6 +48,7 @@ class Conditions:
     seed: int
     validator: Validator
     tell: Callable[[str], None] | None = None
+    evaluated: OnEvaluated | None = None
 
     @property
     def evaluator(self) -> Evaluator:
@@ -150,7 +153,9 @@ class Searched:
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
         known = [] if self.policy is None else default_schedules(conditions.environment, task)
-        request = SearchRequest(conditions.budget, conditions.seed, self.policy, known=known)
+        request = SearchRequest(
+            conditions.budget, conditions.seed, self.policy, evaluated=conditions.evaluated, known=known
+        )
         result = run_search(self.strategy, task, conditions.evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
