@@ -43,11 +43,6 @@ def test_a_tree_has_each_schedule_with_its_cost(name, task, evaluator, policy):
     assert schedules[best[-1]["id"]] == Schedule(tree.best).text(task.space)
 
 
-def test_what_is_evaluated_last_is_recorded_too(task, evaluator):
-    tree, result = walked("beam", task, evaluator, evaluations=5)
-    assert result.evaluations == 5 == tree.tried
-
-
 def test_observing_changes_nothing(task, evaluator):
     _, observed = walked("mcts", task, evaluator)
     alone = run_search(SEARCHES.load("mcts")(), task, evaluator, SearchRequest(Budget(40), 3))
