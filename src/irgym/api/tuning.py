@@ -257,8 +257,8 @@ def replay(
 
     Args:
         program: As for `tune`, and so are the other arguments.
-        schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks; empty for the
-            original program.
+        schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks or commas; empty
+            for the original program.
         inputs: Arguments of an object.
         environment: Name of the environment that is to take an object.
         seed: Seed of the inputs that results are checked on.
