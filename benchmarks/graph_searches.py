@@ -8,7 +8,7 @@ of the blocked layout too, and with all, and times each result in turn with ONNX
 rewrite, and `--horizon` limits schedules, which are unlimited in TASO.
 
 The second part saturates BERT, and several products of one input, with multi-pattern rules in one, two and
-three iterations, and prints the operators and seconds after each. The third part times the baseline `eqsat`
+three iterations, and prints the operators and seconds after each. The third part times the baseline `tensat`
 on both models.
 """
 
@@ -40,7 +40,7 @@ PRODUCTS = (8, 24)
 """Products of one input: the gates of two recurrent cells; keys and values for a decoder of twelve layers."""
 
 EQSAT_S = 900.0
-"""Time limit of the baseline `eqsat`."""
+"""Time limit of the baseline `tensat`."""
 
 NEARLY = 1.01
 """Factor over the least cost within which a search counts as stalled."""
@@ -113,11 +113,11 @@ def saturation(graph: Graph, rules: tuple[Rule, ...], block: int, limits: Limits
 
 
 def extracted(name: str, task: GraphTask, bench: Bench) -> None:
-    """Time the baseline `eqsat`, and ONNX Runtime at ALL, in turn with the original model."""
-    eqsat, best = (versus(task, baseline, task.initial(), bench) for baseline in ("eqsat", "ort-all"))
+    """Time the baseline `tensat`, and ONNX Runtime at ALL, in turn with the original model."""
+    tensat, best = (versus(task, baseline, task.initial(), bench) for baseline in ("tensat", "ort-all"))
     print(
-        f"\neqsat, {task.uri}, {name}: {1 / eqsat.ratio:.2f}x the original, "
-        f"{best.ratio / eqsat.ratio:.2f}x ONNX Runtime at ALL; {eqsat.detail}",
+        f"\ntensat, {task.uri}, {name}: {1 / tensat.ratio:.2f}x the original, "
+        f"{best.ratio / tensat.ratio:.2f}x ONNX Runtime at ALL; {tensat.detail}",
         flush=True,
     )
 

@@ -21,6 +21,7 @@ from typing import Any, Protocol, get_args
 from tyro.conf import Positional, Suppress
 
 from irgym.agents import AGENTS
+from irgym.base.options import options_text
 from irgym.base.values import Range
 from irgym.cli.commands import SUMMARIES, command_class
 from irgym.conformance.rule import EnvironmentRule, PairRule, Rule
@@ -109,11 +110,11 @@ def searches() -> str:
 
 
 def _parameters(strategy: Any) -> Iterator[str]:
-    """Yield the parameters of a strategy, or of its class, that are numbers."""
-    for field in fields(strategy):
-        value = field.default if inspect.isclass(strategy) else getattr(strategy, field.name)
-        if isinstance(value, int | float):
-            yield f"`{field.name}` {value:g}"
+    """Yield the parameters of a strategy, or of its class, with their defaults."""
+    text = options_text(strategy() if inspect.isclass(strategy) else strategy, None)
+    for option in text.split(",") if text else ():
+        name, _, value = option.partition("=")
+        yield f"`{name}` {value}"
 
 
 def _first(described: object) -> str:

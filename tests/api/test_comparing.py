@@ -12,6 +12,8 @@ import irgym
 from irgym.base.errors import IrgymError
 from irgym.cli.main import main
 from irgym.comparing.results import Comparison
+from irgym.search.strategies.beam import Beam
+from irgym.search.strategies.greedy import Greedy
 
 METHODS = ("base", "core", "greedy")
 
@@ -58,3 +60,20 @@ def test_programs_by_split_and_one_alone():
 def test_a_comparison_without_a_file_cannot_be_resumed():
     with pytest.raises(IrgymError, match="name their file"):
         irgym.compare("passes", URIS[:1], comparing=irgym.Comparing(resume=True))
+
+
+def test_methods_take_options_and_may_be_strategies(capsys: pytest.CaptureFixture[str], tmp_path: Path):
+    methods = ["base", "beam:width=2,order=breadth", "beam:width=1", Beam(width=3), Greedy()]
+    found = irgym.compare("passes", URIS[:1], methods=methods, comparing=irgym.Comparing(evaluations=30))
+    names = ["base", "beam:width=2,order=breadth", "beam:width=1", "beam:width=3", "greedy"]
+    assert [row.method for row in found.rows] == names
+    for words in (names, [",".join(names)]):
+        file = tmp_path / f"{len(words)}.json"
+        quick = ("--programs", URIS[0], "--evaluations", "30", "--json", str(file))
+        main(["compare", "passes", *quick, "--methods", *words])
+        theirs = json.loads(file.read_text())["rows"]
+        assert [(row["method"], row["cost"]) for row in theirs] == [
+            (row.method, row.cost) for row in found.rows
+        ]
+    with pytest.raises(IrgymError, match="is no search"):
+        irgym.compare("passes", URIS[:1], methods=["base", Beam])  # pyright: ignore

@@ -212,6 +212,18 @@ def test_compare_then_report(irgym: Command, run_folder: Path, tmp_path: Path):
     assert "mm/16x16x16" in page and "<svg" in page
 
 
+def test_the_trees_of_searches_are_written(irgym: Command, tmp_path: Path):
+    file, folder = tmp_path / "tree.json", tmp_path / "traces"
+    result = irgym("tune", PROGRAM, "--search", "greedy", *QUICK, "--trace", file)
+    assert result.code == 0 and f"written: {file}" in result.out
+    tree = read(file)
+    assert tree["title"] == f"{PROGRAM}, greedy search" and tree["nodes"][0]["tried"] == 1
+    assert sum(node["cost"] is not None for node in tree["nodes"]) == tree["tried"] >= 8
+    compared = ("--programs", PROGRAM, *QUICK, "--methods", "base", "beam:width=2", "--trace", folder)
+    assert irgym("compare", "loops", *compared).code == 0
+    assert [path.name for path in folder.iterdir()] == ["loops-mm-16x16x16 beam:width=2.svg"]
+
+
 def test_check_says_what_was_checked(irgym: Command, tmp_path: Path):
     walks = ("--walks", "1", "--steps", "2", "--no-measure", "--skip", "splits=on purpose")
     result = irgym("check", "loops", "--programs", PROGRAM, *walks, "--json", tmp_path / "check.json")
@@ -245,6 +257,9 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tune", "loops://mm/4x4"): ("loops://mm/MxNxK",),
     ("tune", "loops://mm/99999x99999x9"): ("too large",),
     ("tune", PROGRAM, "--search", "oracle"): ("no search 'oracle'", "beam"),
+    ("tune", PROGRAM, "--search", "beam:widht=2"): ("did you mean width?", "width, order"),
+    ("tune", PROGRAM, "--search", "beam:width=0"): ("width of beam is '0'", "1 to 1000000"),
+    ("tune", PROGRAM, "--search", "beam:"): ("ends in a colon",),
     ("tune", PROGRAM, "--policy", "nowhere"): ("no policy 'nowhere'", "run folder"),
     ("tune", PROGRAM, "--search", "random", "--policy", "x"): ("takes no policy",),
     ("tune", PROGRAM, "--backend", "gpu"): ("no back end 'gpu'", "llvm"),
@@ -258,6 +273,9 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tune", PROGRAM, "--json", ""): ("--json is given",),
     ("tune", PROGRAM, "--export", "/nowhere/a.c"): ("/nowhere/a.c", "choose"),
     ("tune", PROGRAM, *QUICK, "--export", "a.txt"): (".so",),
+    ("tune", PROGRAM, *QUICK, "--trace", "a.png"): (".svg", ".dot", ".json"),
+    ("tune", PROGRAM, *QUICK, "--trace", "/nowhere/a.svg"): ("/nowhere/a.svg", "choose"),
+    ("tune", PROGRAM, "--quick", "--trace", "a.svg"): ("leave out the search's options",),
     ("replay", PROGRAM, "split_9"): ("no action 'split_9'", "split_8"),
     ("replay", PROGRAM, "down up merge"): ("action 3", "merge", "does not apply"),
     ("replay", PROGRAM, "stop up"): ("action 2", "stopped"),
@@ -291,12 +309,18 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("imitate", "loops", "--out", "x", "--seconds", "-1"): ("more than 0",),
     ("imitate", "loops", "--out", "x", "--seed", "-1"): ("out of range",),
     ("imitate", "loops", "--out", "x", "--search", "oracle"): ("no search 'oracle'",),
+    ("imitate", "loops", "--out", "x", "--search", "greedy:lookahead=no"): ("lookahead of greedy is 'no'",),
+    ("imitate", "loops", "--out", "x", "--search", "guided:default"): ("start=default",),
     ("imitate", "loops", "--out", "x", "--set", "epochs=many"): ("epochs of imitation",),
     ("evaluate", "x"): ("not a training run",),
     ("evaluate", "x", "--limit", "0"): ("at least 1",),
     ("compare", "loops", "--methods", "magic"): ("no method 'magic'", "beam"),
     ("compare", "loops", "--methods", ""): ("--methods is given",),
     ("compare", "loops", "--methods", "guided"): ("needs a policy",),
+    ("compare", "loops", "--methods", "base", "beam:2"): ("takes no policy", "beam:width=...", "guided:2"),
+    ("compare", "loops", "--methods", "base,beam:width=2,depth"): ("no method 'depth'",),
+    ("compare", "loops", "--methods", "tvm:trial=9"): ("did you mean trials?",),
+    ("compare", "loops", "--methods", "numpy:trials=9"): ("numpy takes no options",),
     ("compare", "loops", "--methods", "policy:nowhere"): ("no policy 'nowhere'",),
     ("compare", "loops", "--programs", "loops://mm/1x1"): ("loops://mm/MxNxK",),
     ("compare", "loops", "--limit", "0"): ("at least 1",),

@@ -12,6 +12,7 @@ from irgym.comparing.comparison import ComparisonPlan, run_comparison
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import Row
 from irgym.comparing.summary import summarise
+from irgym.core.baseline import Baseline, Tuning
 from irgym.judging.statistics import Verdict
 from irgym.reporting.tables import table
 from irgym.search.budget import Budget
@@ -167,3 +168,27 @@ def test_table_says_what_the_numbers_refer_to(compare):
     text = printed(compare(methods=["base", "evolutionary", "random", "numpy"]))
     for words in ("6.00x", "geometric means", "a toy <machine>", "3 rounds", "16 evaluations", "best", "tie"):
         assert words in text
+
+
+def test_a_baseline_that_tunes_takes_trials_and_more_time_and_tells(monkeypatch, environment, bench):
+    calls: list[tuple[str, float | None]] = []
+    answered = bench.call
+
+    def call(call, timeout_s=None, told=None):
+        if call.function == "toy:versus" and told is not None:
+            calls.append((call.arguments[0], timeout_s))
+            told("trial 1")
+            call = replace(call, arguments=("other", *call.arguments[1:]))
+        return answered(call)
+
+    monkeypatch.setattr(bench, "call", call)
+    tuned = Baseline("tvm", "1 thread", tuning=Tuning())
+    monkeypatch.setattr(type(environment), "baselines", (*environment.baselines, tuned))
+    plan = ComparisonPlan(environment, ("toy://hard",), ("tvm", "tvm:trials=256"), Budget(1))
+    seen = Kept()
+    rows = run_comparison(plan, bench, observer=seen).rows
+    assert [(row.method, row.validated) for row in rows] == [("tvm", True), ("tvm:trials=256", True)]
+    assert calls == [("tvm", 900.0), ("tvm:trials=256", 3600.0)]
+    assert ("toy://hard", "tvm:trials=256, trial 1") in seen.computed
+    with pytest.raises(IrgymError, match="trials of tvm is '0'"):
+        run_comparison(replace(plan, methods=("tvm:trials=0",)), bench)

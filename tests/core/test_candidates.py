@@ -31,7 +31,7 @@ SPACE = ActionSpace(
     )
 )
 NAMES = st.text(st.characters(exclude_categories=["Zs", "Zl", "Zp", "Cc", "Cs"]), min_size=1, max_size=8)
-words = NAMES.filter(lambda name: name.split() == [name])
+words = NAMES.filter(lambda name: name.replace(",", " ").split() == [name])
 
 
 @st.composite
@@ -70,7 +70,7 @@ def test_malformed_actions_are_refused_with_the_notation(text):
         SPACE.parse(text)
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\n"])
+@pytest.mark.parametrize("name", ["", "a b", "a\n", "a,b"])
 def test_names_that_would_not_parse_back_are_a_bug(name):
     with pytest.raises(ValueError, match="cannot name a candidate"):
         SPACE.text(Action(0, (), name))
@@ -174,3 +174,20 @@ def test_candidates_beyond_the_capacity_are_counted():
 def test_a_flat_view_cannot_hold_candidates_with_parameters():
     with pytest.raises(IrgymError, match="unroll has candidates and parameters"):
         gym_space(SPACE)
+
+
+def test_commas_separate_actions_as_blanks_do():
+    text = "merge@a stop unroll_4@b tile_8_2"
+    assert Schedule.parse(text, SPACE) == Schedule.parse(f" {text.replace(' ', ', ')},", SPACE)
+    assert Schedule.parse(text.replace(" ", ","), SPACE).text(SPACE) == text
+    with pytest.raises(ValueError, match="cannot name a candidate"):
+        SPACE.text(Action(0, (), "a,b"))
+
+
+def test_an_unknown_action_is_answered_with_all_kinds():
+    with pytest.raises(ScheduleError, match=r"did you mean merge[?] choose among merge@NAME stop "):
+        SPACE.parse("merg@a")
+    with pytest.raises(
+        ScheduleError, match=r"among tile_8.16_1.2; the other kinds are merge, stop, unroll, mer_ge"
+    ):
+        SPACE.parse("tile_9_1")

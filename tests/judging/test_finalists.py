@@ -107,7 +107,7 @@ class Surroundings:
         self.measured += [job.schedule for job in jobs]
         return [Measurement(Outcome.OK, (self.costs[job.schedule],)) for job in jobs]
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+    def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
         _, text = call.arguments
         ratio = self.ratios[text].pop(0)
         return Versus(tuple(ratio * step for step in (0.99, 1.0, 1.01)), 1.0, 1.0 / ratio, "own")
@@ -188,7 +188,7 @@ def test_the_start_of_the_search_is_compared_whatever_it_costs():
 
 def test_a_baseline_that_is_slow_beside_a_finalist_does_not_choose_it():
     class Moody(Surroundings):
-        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
             slow = call.arguments[1] == "b"
             return Versus((1.5,), 1.65, 1.1, "own") if slow else Versus((1.0,), 1.0, 1.0, "own")
 
@@ -206,7 +206,7 @@ def test_costs_decide_where_the_baseline_cannot_compute_the_program(
     task: Words, own: dict[str, float], chosen: str
 ):
     class Unable(Surroundings):
-        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
             raise BaselineError("own computes no words")
 
     assert choose(Unable(own, {}), "b", "a", task=task) == (chosen, "")
@@ -215,7 +215,7 @@ def test_costs_decide_where_the_baseline_cannot_compute_the_program(
 @pytest.mark.parametrize(("failing", "chosen"), [("a", "b"), ("b", "a")])
 def test_a_finalist_that_fails_in_turn_with_the_baseline_is_out(failing: str, chosen: str):
     class Failing(Surroundings):
-        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
             if call.arguments[1] == failing:
                 raise IrgymError("crash")
             return super().call(call, timeout_s)
@@ -243,7 +243,7 @@ def test_a_gain_in_turn_at_a_higher_cost_than_the_original_is_not_chosen():
 
 def test_where_the_time_is_up_what_was_not_compared_is_not_chosen(monkeypatch: pytest.MonkeyPatch):
     class Late(Surroundings):
-        def call(self, call: Call, timeout_s: float | None = None) -> Any:
+        def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
             monkeypatch.setattr(Patience, "over", True)
             return super().call(call, timeout_s)
 

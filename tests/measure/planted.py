@@ -12,7 +12,7 @@ from pathlib import Path
 from irgym.base.errors import BackendError
 from irgym.core.cost import Measurement, Outcome
 from irgym.measure import locks
-from irgym.measure.machine import core_lock, timing_slot
+from irgym.measure.machine import core_lock, tell, timing_slot
 from irgym.measure.native import ExecutableBuffer
 from irgym.measure.timing import interleave
 
@@ -225,3 +225,10 @@ def lock_core(core, seconds):
     with core_lock(core):
         time.sleep(seconds)
     return core
+
+
+def tells(count):
+    """Tell the parent of each of some steps."""
+    for step in range(count):
+        tell(f"step {step}")
+    return count

@@ -9,7 +9,7 @@ from irgym.search import session
 from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
-from irgym.search.strategies.beam import DepthFirstBeam
+from irgym.search.strategies.beam import Beam
 from irgym.search.strategies.exhaustive import Exhaustive
 
 EXACT = Objective("sum", "", "a sum", exact=True, timed=False)
@@ -43,4 +43,4 @@ def test_actions_that_were_left_out_prove_nothing(exact, evaluator, monkeypatch)
 
 
 def test_other_searches_prove_nothing(exact, evaluator):
-    assert not run_search(DepthFirstBeam(1), exact, evaluator, SearchRequest(Budget(10_000), 0)).complete
+    assert not run_search(Beam(1), exact, evaluator, SearchRequest(Budget(10_000), 0)).complete

@@ -166,7 +166,7 @@ class ToyBench:
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         return self.evaluate(jobs)
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+    def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
         return FUNCTIONS[call.function](*call.arguments)
 
     def close(self) -> None:

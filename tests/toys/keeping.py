@@ -175,7 +175,7 @@ class KeepingBench:
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         return self.evaluator.evaluate(jobs)
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+    def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
         return resolve(call)(*call.arguments)
 
     def close(self) -> None:

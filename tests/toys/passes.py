@@ -225,7 +225,7 @@ class PassBench:
         self.measured += [job for job in jobs if not job.known]
         return self.evaluate(jobs)
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+    def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
         name = call.function.removeprefix("passes:")
         self.calls.append(name)
         return {"measure": measure, "validate": validate}[name](*call.arguments)

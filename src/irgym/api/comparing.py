@@ -4,6 +4,7 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, cast
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.programs import environment_named
@@ -15,14 +16,18 @@ from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_c
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.dataset import spread
+from irgym.core.schedule import Candidate
+from irgym.core.task import Task
 from irgym.policies.run_folder import RunFolder
+from irgym.search.naming import search_named
+from irgym.search.strategy import Strategy
 
 
 def compare(
     environment: str,
     programs: Sequence[str | Path] = (),
     *,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[str | Strategy] | None = None,
     seconds: float | None = None,
     seed: int = 0,
     comparing: Comparing = Comparing(),
@@ -35,8 +40,9 @@ def compare(
         environment: Name of the environment.
         programs: URIs or files; by default a split of the data set.
         methods: `base`, a default schedule, a search, `policy:NAME` (never worse than `base`), `raw:NAME`
-            (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline; by
-            default the environment's own choice.
+            (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline, with
+            options as in `beam:width=2,order=breadth`; or a strategy, which the policy `default` leads if it
+            needs one. By default the environment's own choice.
         seconds: Time for each search on each program; 10 if no number of evaluations is given.
         seed: Seed of all random choices.
         comparing: Data set, other objectives, checks, and where the results are kept.
@@ -58,7 +64,7 @@ def compare(
     plan = ComparisonPlan(
         environment=found,
         programs=tuple(_uris(programs) or spread(split(comparing.split), comparing.limit)),
-        methods=found.default_methods if methods is None else texts_of(methods, "methods"),
+        methods=found.default_methods if methods is None else methods_of(methods),
         budget=limits,
         seed=seed,
         backend=measuring.processor,
@@ -76,6 +82,19 @@ def compare(
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
         recorder.record(comparison)
     return comparison
+
+
+def methods_of(methods: object) -> tuple[str | Strategy, ...]:
+    """Return methods that are given as a list or tuple, or one alone.
+
+    Raises:
+        IrgymError: Something else is given.
+    """
+    given = cast(Sequence[object], methods) if isinstance(methods, list | tuple) else (methods,)
+    for method in given:
+        if not isinstance(method, str):
+            search_named(cast(Strategy, method))
+    return cast(tuple[str | Strategy, ...], tuple(given))
 
 
 def _places(comparing: Comparing) -> list[Path]:
@@ -102,6 +121,11 @@ class _Recorder(ComparisonObserver):
 
     def progress(self, program: str, method: str) -> None:
         self._observer.progress(program, method)
+
+    def evaluated(
+        self, task: Task[Any], method: str, nodes: Sequence[Candidate], costs: Sequence[float]
+    ) -> None:
+        self._observer.evaluated(task, method, nodes, costs)
 
     def record(self, comparison: Comparison) -> None:
         for place in self._places:

@@ -20,7 +20,7 @@ from irgym.core.dataset import spread
 from irgym.core.environment import Environment
 from irgym.core.task import Task, targets_of
 from irgym.judging.targets import peak_of
-from irgym.search import SEARCHES
+from irgym.search.naming import search_named
 from irgym.search.policies import require_torch
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def imitate(
     from irgym.agents.imitation.expert_iteration import Searches
 
     searches = Searches(
-        strategy=SEARCHES.load(imitating.search)(),
+        strategy=search_named(imitating.search).strategy,
         budget=limits,
         programs=imitating.searched,
         transferred=imitating.programs if imitating.searched else 0,

@@ -7,9 +7,9 @@ searching=irgym.Searching(search="random"))` is `irgym tune PROGRAM --search ran
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Optional, TypeVar
 
-from tyro.conf import Suppress
+from tyro.conf import Suppress, arg
 
 from irgym.api.checks import (
     budget,
@@ -27,8 +27,14 @@ from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
 from irgym.core.task import Task
 from irgym.search.budget import Budget
+from irgym.search.naming import search_named
+from irgym.search.strategy import Strategy
+from irgym.search.tree import OnEvaluated
 
 R = TypeVar("R")
+
+NameOfSearch = Annotated[str | Strategy | None, arg(constructor=Optional[str])]  # noqa: UP045 (as tyro reads)
+"""A search by its name or, from Python, as a strategy; None to choose."""
 
 
 def checked(request: R, kind: type[R]) -> R:
@@ -117,9 +123,10 @@ class Searching:
         IrgymError: An option makes no sense.
     """
 
-    search: str | None = None
-    """Search strategy; by default `exhaustive` where costs are exact and there are few programs, else
-    `guided` where there is a policy, else `evolutionary`."""
+    search: NameOfSearch = None
+    """Search strategy, with its options if they are to differ: beam:width=2,order=breadth. By default
+    `exhaustive` where costs are exact and there are few programs, else `guided` where there is a policy, else
+    `evolutionary`."""
     evaluations: int | None = None
     """Number of distinct candidates to evaluate; the functions of a file share it, as they share the time."""
     resume: bool = False
@@ -127,9 +134,12 @@ class Searching:
     evaluations count from zero."""
     quick: bool = False
     """Reuse the best known schedule; search only if there is none."""
+    evaluated: Suppress[OnEvaluated | None] = None
+    """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
 
     def __post_init__(self) -> None:
-        check_options(search=self.search)
+        if self.search is not None:
+            search_named(self.search)
         budget(self.evaluations, None)
 
     def limits(self, seconds: float | None, policy: object) -> Budget:
@@ -142,7 +152,7 @@ class Searching:
         Raises:
             IrgymError: The time makes no sense, or options of a search are given beside `quick`.
         """
-        given = (self.evaluations, seconds, self.search, policy)
+        given = (self.evaluations, seconds, self.search, policy, self.evaluated)
         if self.quick and any(option is not None for option in given):
             raise IrgymError(
                 "quick takes what was found before, without a search: leave out the search's options"
@@ -210,8 +220,9 @@ class Imitating:
 
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
-    search: str = "evolutionary"
-    """Search of the first round; with `start=FILE`, that policy leads a guided search instead."""
+    search: Annotated[str | Strategy, arg(constructor=str)] = "evolutionary"
+    """Search of the first round, with its options if they are to differ: beam:width=2. With `start=FILE`,
+    that policy leads a guided search instead."""
     searched: int = 24
     """Number of training programs to search in each round."""
     evaluations: int | None = None
@@ -233,7 +244,11 @@ class Imitating:
     """Hyper-parameters of the cloning by name, such as `{"epochs": 100}`."""
 
     def __post_init__(self) -> None:
-        check_options(dataset=self.dataset, search=self.search)
+        check_options(dataset=self.dataset)
+        if named := search_named(self.search).policy:
+            raise IrgymError(
+                f"{self.search!r} names a policy: leave it out, and give the hyper-parameter start={named}"
+            )
         if self.values:
             check_whole(self.programs, "programs", 1, "give the number of programs to learn from, 1 or more")
             return

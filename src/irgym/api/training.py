@@ -305,10 +305,11 @@ def evaluate(
         threads=None,
         target=measuring.target or _own_target(problem),
     )
+    method = f"policy:{folder.path}"
     plan = ComparisonPlan(
         environment=found,
         programs=tuple(spread(programs.split(split), limit)),
-        methods=(f"policy:{folder.path}",),
+        methods=(method,),
         budget=Budget(evaluations=1),
         seed=seed,
         backend=where.backend,
@@ -319,7 +320,7 @@ def evaluate(
     with lock_for(folder.evaluation), where.bench(found) as bench:
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(folder.evaluation, comparison.to_json())
-        write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
+        write_steps(folder.steps, _best_steps(comparison, method, where, found, bench))
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))
     return comparison

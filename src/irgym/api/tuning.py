@@ -198,7 +198,9 @@ class Tuning:
         seed = self.seed + AFRESH * resumed
         known = [*default_schedules(self.environment, task), *known]
         past = ask(bench.evaluator, CostHistory)
-        request = SearchRequest(self.limits, seed, chosen.policy, past, progress, known)
+        request = SearchRequest(
+            self.limits, seed, chosen.policy, past, progress, self.searching.evaluated, known
+        )
         found = run_search(chosen.strategy, task, bench.evaluator, request)
         self._expect_finalists(bench, task, found)
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
@@ -254,8 +256,8 @@ def replay(
 
     Args:
         program: As for `tune`, and so are the other arguments.
-        schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks; empty for the
-            original program.
+        schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks or commas; empty
+            for the original program.
         inputs: Arguments of an object.
         environment: Name of the environment that is to take an object.
         seed: Seed of the inputs that results are checked on.

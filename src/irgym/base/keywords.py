@@ -1,10 +1,16 @@
-"""Keywords of `gymnasium.make`, which come unchecked from other libraries and from files."""
+"""Names that may be misspelt: keywords of `gymnasium.make`, which come unchecked, and options."""
 
 import inspect
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from difflib import get_close_matches
 
 from irgym.base.errors import IrgymError
+
+
+def did_you_mean(words: Iterable[str], known: Sequence[str]) -> str:
+    """Return `did you mean NAME? ` with the known names that are meant most likely; empty for none."""
+    close = dict.fromkeys(name for word in words for name in get_close_matches(word, known, 1))
+    return f"did you mean {' and '.join(close)}? " if close else ""
 
 
 def refuse_unknown(unknown: Collection[str], made: type) -> None:
@@ -23,9 +29,7 @@ def refuse_unknown(unknown: Collection[str], made: type) -> None:
     known = [
         parameter.name for parameter in parameters if parameter.kind is not inspect.Parameter.VAR_KEYWORD
     ]
-    close = [name for keyword in unknown for name in get_close_matches(keyword, known, 1)]
-    meant = f"did you mean {' and '.join(close)}? " if close else ""
     raise IrgymError(
-        f"{made.__name__} takes no keyword {', '.join(map(repr, unknown))}: {meant}choose among "
-        f"{', '.join(known)}"
+        f"{made.__name__} takes no keyword {', '.join(map(repr, unknown))}: "
+        f"{did_you_mean(unknown, known)}choose among {', '.join(known)}"
     )

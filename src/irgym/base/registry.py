@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from irgym.base.errors import IrgymError, PluginError
+from irgym.base.keywords import did_you_mean
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -59,7 +60,10 @@ class Registry(Generic[T]):
             )
         for entry in found.values():
             return cast(T, self._imported(entry))
-        raise IrgymError(f"there is no {self.kind} {name!r}: choose among {', '.join(self.names())}")
+        names = self.names()
+        raise IrgymError(
+            f"there is no {self.kind} {name!r}: {did_you_mean([name], names)}choose among {', '.join(names)}"
+        )
 
     def hidden(self) -> dict[str, str]:
         """Return the parts of other packages that have the name of one of ours: a sentence by name."""

@@ -16,6 +16,7 @@ from irgym.cli.words import check_words
 SUMMARIES = {
     "envs": "List the environments, whether their back ends run here, and what to install if they do not.",
     "programs": "List the programs of a data set by URI, one a line, and the names of all data sets.",
+    "show": "Show a program, and what each action of a schedule makes of it, without measuring.",
     "tune": "Find the best schedule for a program, check its results, and say how good it is.",
     "replay": "Apply a schedule to a program, check its results and measure it.",
     "history": "Show what `tune` found for a program on this machine: when, how, and the best schedule.",

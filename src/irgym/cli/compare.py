@@ -1,14 +1,17 @@
 """`irgym compare`."""
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from tyro.conf import OmitArgPrefixes, Positional
 
 from irgym.api.comparing import compare
 from irgym.api.requests import Comparing, Measuring
 from irgym.base.errors import IrgymError
+from irgym.base.options import words_in
 from irgym.cli.output import console
 from irgym.cli.progress import Shown
+from irgym.cli.traces import Traces
 from irgym.reporting.tables import table
 
 
@@ -18,10 +21,11 @@ class Compare:
 
     environment: Positional[str]
     """Name of the environment."""
-    methods: str | None = None
-    """Methods, separated by commas: base (the original program), a default schedule of the compiler, a
-    search, policy:NAME (never worse than base), raw:NAME (the policy's final state as it is; comes with
-    policy:NAME), guided:NAME, or a baseline such as numpy.
+    methods: tuple[str, ...] = ()
+    """Methods, separated by blanks or commas: base (the original program), a default schedule of the
+    compiler, a search, policy:NAME (never worse than base), raw:NAME (the policy's final state as it is;
+    comes with policy:NAME), guided:NAME, or a baseline such as numpy. Options follow a colon, as in
+    beam:width=2,order=breadth or guided:NAME,rollouts=8.
 
     By default the environment's own choice.
     """
@@ -32,6 +36,8 @@ class Compare:
     seed: int = 0
     """Seed of all random choices."""
     comparing: OmitArgPrefixes[Comparing] = field(default_factory=Comparing)
+    trace: Path | None = None
+    """Write the tree that each search walked on each program to this folder: PROGRAM METHOD.svg."""
     time: bool = False
     """The same as --also time."""
     unvalidated: bool = False
@@ -41,17 +47,18 @@ class Compare:
     def run(self) -> None:
         """Compare, print, record."""
         out = console()
+        traces = None if self.trace is None else Traces(self.trace)
         also = (*self.comparing.also, *(["time"] if self.time else []))
         with out.status("comparing") as status:
             comparison = compare(
                 self.environment,
                 self.programs,
-                methods=None if self.methods is None else [name for name in self.methods.split(",") if name],
+                methods=words_in(self.methods) or None,
                 seconds=self.seconds,
                 seed=self.seed,
                 comparing=replace(self.comparing, also=also, inputs=self._inputs()),
                 measuring=self.measuring,
-                observer=Shown(out, status),
+                observer=Shown(out, status, traces=traces),
             )
         out.print(table(comparison))
 

@@ -18,7 +18,7 @@ from irgym.cli.commands import parsed
 from irgym.cli.streams import OutputError, drop_output, watched_output
 from irgym.cli.words import sentence
 
-_OUTPUTS = ("json", "export", "report", "out")
+_OUTPUTS = ("json", "export", "report", "out", "trace")
 """Options of commands that name a file to write."""
 
 

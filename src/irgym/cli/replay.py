@@ -20,7 +20,7 @@ class Replay:
     uri: Positional[str]
     """The program, such as loops://mm/128x128x128, or a file."""
     schedule: Positional[str]
-    """The schedule, as `tune` prints it: actions separated by blanks."""
+    """The schedule, as `tune` prints it: actions separated by blanks or commas."""
     seed: int = 0
     """Seed of the inputs that the results are checked on."""
     measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)

@@ -15,7 +15,10 @@ from irgym.judging.result import Tuned
 from irgym.judging.units import cost_text
 from irgym.reporting.facts import facts_of
 from irgym.reporting.result_page import write_result_page
+from irgym.reporting.trees import write_tree
 from irgym.reporting.wide_table import WideTable
+from irgym.search.choosing import label
+from irgym.search.tree import SearchTree
 
 SELDOM = 20
 """How many times as long as writing files took they are not written again."""
@@ -41,6 +44,17 @@ def show(result: Tuned, json: Path | None, export: Path | None, report: Path | N
     if report is not None:
         write_result_page(result, report)
         print(f"written: {report}")
+
+
+def write_trace(tree: SearchTree, result: Tuned, path: Path) -> None:
+    """Write the tree that the search of a result walked.
+
+    Raises:
+        StorageError: The file cannot be written.
+    """
+    search = "" if result.search is None else f", {label(result.search.name, result.search.policy)}"
+    write_tree(tree, result.task, path, f"{result.task.uri}{search}")
+    print(f"written: {path}")
 
 
 class PartsFiles:

@@ -17,6 +17,7 @@ from irgym.core.catalogue import locate
 from irgym.core.environment import Environment
 from irgym.core.queries import with_ranges
 from irgym.core.task import form_of
+from irgym.search.tree import TREES, SearchTree
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,9 @@ class Tune:
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form. For the functions of
     a file it is written again from time to time, so that an interrupted run leaves its results."""
+    trace: Path | None = None
+    """Write the tree that the search walked, with costs, to this file: .svg or .dot, which show the cheapest
+    schedules of many, or .json, which has all."""
     report: Path | None = None
     """Write a page on the result to this file: the gains, and the program before and after."""
     json: Path | None = None
@@ -58,6 +62,9 @@ class Tune:
         if self.add_seconds is not None and self.seconds is not None:
             raise IrgymError("--seconds and --add-seconds both say how long to search: leave one out")
         check_file(self.report)
+        if self.trace is not None:
+            form_of(self.trace, TREES)
+            check_file(self.trace)
         named = with_ranges(self.uri, self.range)
         made = named_object(named)
         program, inputs = made or (named, ())
@@ -66,28 +73,33 @@ class Tune:
             self._tune_parts(home, uri)
             return
         check_export_of(home, uri, self.measuring, self.export)
+        tree = None if self.trace is None else SearchTree()
         with console().status(uri) as status:
             result = tune(
                 uri,
                 policy=self.policy,
                 seconds=self._seconds,
                 seed=self.seed,
-                searching=self._searching,
+                searching=self._searching if tree is None else replace(self._searching, evaluated=tree.add),
                 measuring=self.measuring,
                 note=status.update,
             )
         # Late: these print results, and are imported when the processes that find them have started.
-        from irgym.cli.results import show
+        from irgym.cli.results import show, write_trace
         from irgym.judging.original import Original
 
         if made is not None:
             result = replace(result, original=Original(program, inputs, home))
         show(result, self.json, self.export, self.report)
+        if tree is not None and self.trace is not None:
+            write_trace(tree, result, self.trace)
 
     def _tune_parts(self, home: Environment, uri: str) -> None:
         """Tune the functions of a file."""
         if self.report is not None:
             raise IrgymError(f"a report is about one function: name one, as in {self.uri}#NAME")
+        if self.trace is not None:
+            raise IrgymError(f"a trace is of one search: name a function, as in {self.uri}#NAME")
         if self.export is not None:
             form_of(self.export, home.part_forms)
             check_file(self.export)

@@ -4,12 +4,13 @@ import datetime
 import traceback
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError, UnsuitedPolicyError
 from irgym.comparing.basis import Basis, basis_of
-from irgym.comparing.method_names import parse_method, policy_of, with_raw
+from irgym.comparing.method_names import MethodName, parse_method, policy_of, with_raw
 from irgym.comparing.methods import Conditions, Method, Outcome
 from irgym.comparing.policy_methods import Unsuited
 from irgym.comparing.reference_costs import ReferenceCosts
@@ -19,11 +20,13 @@ from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
 from irgym.core.objective import Objective
+from irgym.core.schedule import Candidate
 from irgym.core.task import Task
 from irgym.judging.targets import machine_text
 from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
+from irgym.search.naming import search_named
 from irgym.search.policies import Policies, PolicyFiles
 
 OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "seed", "validation_inputs")
@@ -37,7 +40,7 @@ class ComparisonPlan:
     Attributes:
         environment: Where the programs come from.
         programs: URIs.
-        methods: Texts as `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
+        methods: As `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
         budget: What each search may spend on each program.
         seed: Seed of all random choices.
         backend: Back end of the environment; None for the preferred one.
@@ -50,7 +53,7 @@ class ComparisonPlan:
 
     environment: Environment
     programs: tuple[str, ...]
-    methods: tuple[str, ...]
+    methods: tuple[MethodName, ...]
     budget: Budget
     seed: int = 0
     backend: str | None = None
@@ -65,6 +68,11 @@ class ComparisonObserver:
 
     def progress(self, program: str, method: str) -> None:
         """See which method runs next, and on which program."""
+
+    def evaluated(
+        self, task: Task[Any], method: str, nodes: Sequence[Candidate], costs: Sequence[float]
+    ) -> None:
+        """See the candidates that a search evaluated, and their costs."""
 
     def record(self, comparison: Comparison) -> None:
         """See all results so far, after each run, so that they can be kept."""
@@ -123,11 +131,21 @@ def run_comparison(
             if running.has(task, method):
                 continue
             observer.progress(task.uri, method.name)
+            conditions = replace(
+                conditions,
+                tell=partial(_tell, observer, task, method),
+                evaluated=partial(observer.evaluated, task, method.name),
+            )
             reference_costs = reference_costs or ReferenceCosts(
                 environment, bench, task, [other.name for other in others]
             )
             running.add(task, method, _attempt(method, conditions, task), reference_costs)
     return running.results([(task.uri, method.name) for task in tasks for method in chosen])
+
+
+def _tell(observer: ComparisonObserver, task: Task[Any], method: Method, text: str) -> None:
+    """Tell an observer how a method gets on."""
+    observer.progress(task.uri, f"{method.name}, {text}")
 
 
 class _Loaded:
@@ -165,11 +183,12 @@ def _methods(plan: ComparisonPlan, policies: _Loaded) -> list[Method]:
         UnsuitedPolicyError: No method is left.
     """
     chosen: list[Method] = []
-    for text in with_raw(plan.methods):
+    for method in with_raw(plan.methods):
         try:
-            chosen.append(parse_method(text, plan.environment, policies.load))
+            chosen.append(parse_method(method, plan.environment, policies.load))
         except UnsuitedPolicyError as error:
-            chosen.append(Unsuited(text, str(error)))
+            name = method if isinstance(method, str) else search_named(method).name
+            chosen.append(Unsuited(name, str(error)))
     unsuited = [method for method in chosen if isinstance(method, Unsuited)]
     if len(unsuited) == len(chosen):
         raise UnsuitedPolicyError(unsuited[0].reason)

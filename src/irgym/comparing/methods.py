@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -9,7 +10,7 @@ from irgym.base.errors import BaselineError, IrgymError, WrongResultsError
 from irgym.comparing.results import Trace
 from irgym.comparing.rows import BASE, Row
 from irgym.core import capabilities
-from irgym.core.baseline import Versus
+from irgym.core.baseline import TIMEOUT_S, Baseline, Versus
 from irgym.core.bench import Bench
 from irgym.core.cost import Afresh, Evaluator
 from irgym.core.environment import Environment
@@ -24,9 +25,7 @@ from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
 from irgym.search.strategy import Strategy
-
-PEER_TIMEOUT_S = 900.0
-"""Time limit of a baseline for a program; TVM tunes in it."""
+from irgym.search.tree import OnEvaluated
 
 
 @dataclass(frozen=True)
@@ -39,6 +38,8 @@ class Conditions:
         budget: What a search may spend on a program.
         seed: Seed of searches and of the inputs that results are checked on.
         validator: Checks results.
+        tell: Called with a line of text on how a long method gets on.
+        evaluated: Called with the candidates that a search evaluates and their costs.
     """
 
     environment: Environment
@@ -46,6 +47,8 @@ class Conditions:
     budget: Budget
     seed: int
     validator: Validator
+    tell: Callable[[str], None] | None = None
+    evaluated: OnEvaluated | None = None
 
     @property
     def evaluator(self) -> Evaluator:
@@ -134,16 +137,25 @@ class Searched:
 
     One that is led by a policy begins with the compiler's default schedule, where costs are exact; the others
     begin with nothing, as in the literature.
+
+    Attributes:
+        name: Name in tables.
+        strategy: The search.
+        policy: The policy that leads it; None without one.
+        led_by: Name of that policy; empty without one.
     """
 
     name: str
     strategy: Strategy
     policy: Policy | None = None
+    led_by: str = ""
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
         known = [] if self.policy is None else default_schedules(conditions.environment, task)
-        request = SearchRequest(conditions.budget, conditions.seed, self.policy, known=known)
+        request = SearchRequest(
+            conditions.budget, conditions.seed, self.policy, evaluated=conditions.evaluated, known=known
+        )
         result = run_search(self.strategy, task, conditions.evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
@@ -155,37 +167,45 @@ class Searched:
 
 @dataclass(frozen=True)
 class BaselineMethod:
-    """Another library or compiler that computes the same program."""
+    """Another library or compiler that computes the same program.
+
+    Attributes:
+        name: Name in tables, with the options given.
+        baseline: The baseline, `tuning` as it is to be.
+    """
 
     name: str
+    baseline: Baseline
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Check the baseline and time it in turn with the original program."""
-        known = {baseline.name: baseline for baseline in conditions.environment.baselines}
-        if not task.objective.timed and not known[self.name].any_objective:
+        if not task.objective.timed and not self.baseline.any_objective:
             raise IrgymError(
                 f"{self.name} can only be timed, so it has no {task.objective.name}: leave it out"
             )
         reference = conditions.environment.reference_baseline if task.objective.timed else None
         started = time.perf_counter()
-        versus = _against_original(conditions, self.name, task)
+        versus = self._timed(conditions, task)
         seconds = time.perf_counter() - started
         speedup = 1.0 / versus.ratio
         ratio, detail = None, versus.detail
         if reference is not None:
             try:
                 same = self.name == reference
-                written = versus if same else _against_original(conditions, reference, task)
+                trials = conditions.judge(task).trials
+                written = versus if same else trials.versus(reference, task.initial(), TIMEOUT_S)
                 ratio = 1.0 if same else written.ratio * speedup
             except BaselineError as error:
                 detail = str(error)
         row = Row(task.uri, self.name, versus.baseline_ns, speedup, ratio, seconds, None, True, detail=detail)
         return Outcome(row)
 
-
-def _against_original(conditions: Conditions, baseline: str, task: Task[Any]) -> Versus:
-    """Return timings of a baseline in turn with the original program."""
-    return conditions.judge(task).trials.versus(baseline, task.initial(), PEER_TIMEOUT_S)
+    def _timed(self, conditions: Conditions, task: Task[Any]) -> Versus:
+        """Return timings of the baseline in turn with the original program."""
+        tuning = self.baseline.tuning
+        timeout_s = TIMEOUT_S if tuning is None else tuning.timeout_s
+        trials = conditions.judge(task).trials
+        return trials.versus(self.name, task.initial(), timeout_s, conditions.tell)
 
 
 def outcome_of(

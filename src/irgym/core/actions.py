@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError, ScheduleError
+from irgym.base.keywords import did_you_mean
 from irgym.core.kinds import ActionKind
 
 BoolArray = NDArray[np.bool_]
@@ -45,7 +46,7 @@ class Mask:
         params: Shape [sum of all slot sizes]: the slots of all kinds one after the other, true
             where the choice can be taken. A kind that can be taken has a choice in each slot.
         candidates: The state's candidates, pairs of kind and name, in the order of the observation's rows.
-            A name stays the same as long as its candidate exists. It has no white space.
+            A name stays the same as long as its candidate exists. It has no white space and no comma.
     """
 
     kinds: BoolArray
@@ -328,14 +329,16 @@ class ActionSpace:
         """Return the readable form of `action`, which `parse` reads back.
 
         Raises:
-            ValueError: Its candidate's name is empty or has white space.
+            ValueError: Its candidate's name is empty, or has white space or a comma.
         """
         kind = self.kinds[action.kind]
         text = kind.text(action.params)
         if not kind.candidates:
             return text
-        if action.candidate.split() != [action.candidate]:
-            raise ValueError(f"{action.candidate!r} cannot name a candidate: use a word without white space")
+        if action.candidate.replace(",", " ").split() != [action.candidate]:
+            raise ValueError(
+                f"{action.candidate!r} cannot name a candidate: use a word without white space and commas"
+            )
         return f"{text}@{action.candidate}"
 
     def parse(self, text: str) -> Action:
@@ -353,10 +356,16 @@ class ActionSpace:
             named = bool(name) if self.kinds[index].candidates else head == text
             if params is not None and named:
                 return Action(index, params, name)
-        known = [self.kinds[index] for index in found] or self.kinds
-        raise ScheduleError(
-            f"there is no action {text!r}: choose among {' '.join(kind.form() for kind in known)}"
-        )
+        raise ScheduleError(f"there is no action {text!r}: {self._choice(head, found)}")
+
+    def _choice(self, head: str, found: Sequence[int]) -> str:
+        """Return in words which actions there are: those of some kinds first, if any, then all others."""
+        if not found:
+            meant = did_you_mean([head.partition("_")[0], head], [kind.name for kind in self.kinds])
+            return f"{meant}choose among {' '.join(kind.form() for kind in self.kinds)}"
+        forms = " ".join(self.kinds[index].form() for index in found)
+        others = ", ".join(kind.name for index, kind in enumerate(self.kinds) if index not in found)
+        return f"choose among {forms}" + (f"; the other kinds are {others}" if others else "")
 
     def mask(
         self,

@@ -3,9 +3,35 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
+from typing import Annotated
+
+from irgym.base.values import Range, check_fields
 
 INSTALL_TORCH = "pip install 'irgym[learn]'"
 """Command that installs torch."""
+
+
+TIMEOUT_S = 900.0
+"""Time limit of a baseline for a program."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """Options of a baseline that tunes the program itself, as in `tvm:trials=256`.
+
+    Attributes:
+        trials: Number of candidates that it measures.
+    """
+
+    trials: Annotated[int, Range(1, 1_000_000)] = 64
+
+    def __post_init__(self) -> None:
+        check_fields(self, "the baseline")
+
+    @property
+    def timeout_s(self) -> float:
+        """Time limit in seconds: `TIMEOUT_S`, and longer in proportion where there are more trials."""
+        return TIMEOUT_S * max(1.0, self.trials / Tuning.trials)
 
 
 @dataclass(frozen=True)
@@ -18,12 +44,15 @@ class Baseline:
         remedy: The command that installs what it needs.
         any_objective: Whether it has costs under objectives that are no times too. Its `Versus` is then of
             those.
+        tuning: Its options with their defaults, if it tunes the program; else None. Tasks get its name with
+            the options given, such as `tvm:trials=256`.
     """
 
     name: str
     description: str
     remedy: str = field(default="")
     any_objective: bool = False
+    tuning: Tuning | None = None
 
 
 @dataclass(frozen=True)

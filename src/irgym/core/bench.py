@@ -1,6 +1,6 @@
 """Benches: where the programs of an environment are measured."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from irgym.core.cost import Call, Evaluator, Job, Measurement
@@ -41,8 +41,15 @@ class Bench(Protocol):
         """Measure jobs without the cache; failures are measurements too."""
         ...
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+    def call(
+        self, call: Call, timeout_s: float | None = None, told: Callable[[str], None] | None = None
+    ) -> Any:
         """Run a function in isolation and return its result.
+
+        Args:
+            call: The call.
+            timeout_s: Time limit; by default that of a candidate.
+            told: Called with each line of text that the function tells by `irgym.measure.machine.tell`.
 
         Raises:
             IrgymError: It crashed, hung, ran out of memory or reported bad input.

@@ -29,12 +29,12 @@ class Schedule:
 
     @staticmethod
     def parse(text: str, space: ActionSpace) -> "Schedule":
-        """Read what `text` wrote.
+        """Read what `text` wrote; commas between actions will do too.
 
         Raises:
             ScheduleError: An action does not exist.
         """
-        return Schedule(tuple(space.parse(word) for word in text.split()))
+        return Schedule(tuple(space.parse(word) for word in text.replace(",", " ").split()))
 
 
 def states_along(task: Task[S], schedule: Schedule) -> list[S]:

@@ -5,7 +5,7 @@ take turns, and the least of several costs counts.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import geometric_mean
 from typing import Any
@@ -113,15 +113,27 @@ class Trials:
         }
         return [candidates[place] for place in sorted(again, key=again.__getitem__)[:CLOSE]]
 
-    def versus(self, baseline: str, state: Any, timeout_s: float | None = None) -> Versus:
+    def versus(
+        self,
+        baseline: str,
+        state: Any,
+        timeout_s: float | None = None,
+        told: Callable[[str], None] | None = None,
+    ) -> Versus:
         """Time a state in turn with a baseline.
+
+        Args:
+            baseline: Name of the baseline, with its options.
+            state: The state.
+            timeout_s: Time limit; by default that of a candidate.
+            told: Called with a line of text on how a baseline that tunes gets on.
 
         Raises:
             BaselineError: The baseline cannot compute the program.
             IrgymError: The state fails.
         """
         call = capabilities.baseline_call(self.task, baseline, state)
-        return of_baseline(self.bench.call(call, timeout_s), self.task, call)
+        return of_baseline(self.bench.call(call, timeout_s, told), self.task, call)
 
     def in_turn(self, baseline: str, candidates: Sequence[Candidate]) -> dict[Candidate, InTurn]:
         """Time candidates in turn with a baseline; those that fail, or come too late, are left out.

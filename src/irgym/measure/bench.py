@@ -1,6 +1,6 @@
 """The bench: a farm, the user's cost cache, and the machine's peak."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, cast
 
 from irgym.base.closing import Closing
@@ -90,18 +90,22 @@ class MeasuringBench(Closing):
         others = iter(Measured(self._farm).evaluate([job for job in jobs if not job.parts]))
         return [next(sums if job.parts else others) for job in jobs]
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Any:
+    def call(
+        self, call: Call, timeout_s: float | None = None, told: Callable[[str], None] | None = None
+    ) -> Any:
         """Run a function in isolation and return its result.
 
         Args:
             call: The call.
             timeout_s: Time limit; by default that of a candidate. Another limit needs a separate process.
+            told: Called with each line of text that the function tells by `irgym.measure.machine.tell`, if it
+                runs in a separate process of this machine.
 
         Raises:
             IrgymError: It crashed, hung, ran out of memory or reported bad input.
             RuntimeError: It has a bug.
         """
-        return _value(call, self._farm.call(call, timeout_s))
+        return _value(call, self._farm.call(call, timeout_s, told))
 
     def close(self) -> None:
         """Leave the farm and close the cache."""

@@ -268,11 +268,13 @@ class Slot:
         cores: The timing cores, ascending, one for each thread; empty where processes cannot be pinned.
         shared: Whether other workers time on these cores too, so that this one stays there only while timing.
         waiting: Called with the lock of a core before the process waits for it, and with None afterwards.
+        tell: Called with a line of text for whoever waits for the current call.
     """
 
     cores: tuple[int, ...]
     shared: bool
     waiting: Callable[[Path | None], None]
+    tell: Callable[[str], None] = lambda text: None
 
 
 SLOT: ContextVar[Slot | None] = ContextVar("SLOT", default=None)
@@ -287,6 +289,13 @@ def restart_clock() -> None:
     slot = SLOT.get()
     if slot is not None:
         slot.waiting(None)
+
+
+def tell(text: str) -> None:
+    """Tell whoever waits for the current call how it gets on; outside an isolated worker nobody hears it."""
+    slot = SLOT.get()
+    if slot is not None:
+        slot.tell(text)
 
 
 @contextmanager

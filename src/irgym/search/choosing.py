@@ -9,7 +9,7 @@ from irgym.core.capabilities import Counted, ask
 from irgym.core.environment import DEFAULT, Environment
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
-from irgym.search import SEARCHES
+from irgym.search.naming import NamedSearch, search_named
 from irgym.search.policies import can_lead, policy_for, policy_name
 from irgym.search.strategy import Strategy, needs_policy
 
@@ -47,7 +47,7 @@ def label(search: str, policy: str | None) -> str:
 def chosen_search(
     environment: Environment,
     task: Task[Any],
-    search: str | None,
+    search: str | Strategy | None,
     policy: str | Path | Policy | None,
     evaluations: int | None = None,
 ) -> ChosenSearch:
@@ -56,7 +56,7 @@ def chosen_search(
     Args:
         environment: Where policies that ship are found.
         task: The program.
-        search: Name of a search; None to choose.
+        search: A strategy, or the name of one, as `search_named` reads it; None to choose.
         policy: A policy, or the name of one; None to choose.
         evaluations: Greatest number of evaluations; None for no limit.
 
@@ -64,28 +64,39 @@ def chosen_search(
         IrgymError: There is no such search or policy, or the search takes no policy although one is given.
     """
     few = FEW if evaluations is None else min(FEW, evaluations)
-    name, leader = _names(environment, task, search, policy, few)
-    strategy = SEARCHES.load(name)()
+    named, leader = _named(environment, task, search, policy, few)
     if leader is None:
-        return ChosenSearch(name, strategy, None, None)
-    return ChosenSearch(name, strategy, policy_name(leader), policy_for(environment, leader, task))
+        return ChosenSearch(named.name, named.strategy, None, None)
+    name = policy_name(leader)
+    return ChosenSearch(named.name, named.strategy, name, policy_for(environment, leader, task))
 
 
-def _names(
+def _named(
     environment: Environment,
     task: Task[Any],
-    search: str | None,
+    search: str | Strategy | None,
     policy: str | Path | Policy | None,
     few: int,
-) -> tuple[str, str | Path | Policy | None]:
-    led = search is not None and needs_policy(SEARCHES.load(search)())
-    if policy is not None and search is not None and not led:
-        raise IrgymError(f"the search {search} takes no policy: choose guided or rollout")
-    if policy is not None or led:
-        return search or "guided", DEFAULT if policy is None else policy
+) -> tuple[NamedSearch, str | Path | Policy | None]:
+    """Return the search, and the policy that leads it."""
+    if search is not None:
+        named = search_named(search)
+        if named.policy and policy is not None:
+            raise IrgymError(f"{named.name!r} names a policy, as the option policy does: leave one out")
+        leader = policy if policy is not None else named.policy or None
+        if needs_policy(named.strategy):
+            return named, DEFAULT if leader is None else leader
+        if leader is not None:
+            raise IrgymError(
+                f"the search {named.name} takes no policy: leave out the policy, or choose the search guided "
+                "or rollout, which a policy leads"
+            )
+        return named, None
+    if policy is not None:
+        return search_named("guided"), policy
     counted = ask(task, Counted)
-    if search is None and task.objective.exact and counted is not None and counted.programs() <= few:
-        return "exhaustive", None
-    if search is None and can_lead(environment, task):
-        return "guided", DEFAULT
-    return search or "evolutionary", None
+    if task.objective.exact and counted is not None and counted.programs() <= few:
+        return search_named("exhaustive"), None
+    if can_lead(environment, task):
+        return search_named("guided"), DEFAULT
+    return search_named("evolutionary"), None

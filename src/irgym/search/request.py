@@ -8,6 +8,7 @@ from irgym.core.schedule import Schedule
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 from irgym.search.progress import OnProgress
+from irgym.search.tree import OnEvaluated
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,8 @@ class SearchRequest:
         policy: Policy that guides the strategy, or None.
         history: Costs measured in the past, from which a strategy may learn; None for none.
         observer: Called after each batch of evaluations.
+        evaluated: Called with the nodes of each batch and their costs, such as `SearchTree.add`; of a program
+            of parts with those of the whole only.
         known: Schedules found before, or the compiler's default ones. They may be longer than an episode;
             actions that no longer apply are skipped.
     """
@@ -29,4 +32,5 @@ class SearchRequest:
     policy: Policy | None = None
     history: CostHistory | None = None
     observer: OnProgress | None = None
+    evaluated: OnEvaluated | None = None
     known: Sequence[Schedule] = ()

@@ -85,6 +85,7 @@ class Session:
         self._costs: dict[str, float] = {}
         self._stalled = 0
         self._observer = request.observer
+        self._evaluated = request.evaluated
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
         self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
@@ -132,6 +133,16 @@ class Session:
             Exhausted: The budget is spent. What was evaluated until then is recorded.
         """
         jobs = [self.task.job(node.state) for node in nodes]
+        try:
+            return self._costs_of(nodes, jobs)
+        finally:
+            if self._evaluated is not None:
+                found = [place for place, job in enumerate(jobs) if job.schedule in self._costs]
+                costs = [self._costs[jobs[place].schedule] for place in found]
+                self._evaluated([nodes[place] for place in found], costs)
+
+    def _costs_of(self, nodes: Sequence[Candidate], jobs: Sequence[Job]) -> list[float]:
+        """Evaluate the programs that are new, and return the cost of each node."""
         fresh: dict[str, tuple[Candidate, Job]] = {}
         for node, job in zip(nodes, jobs, strict=True):
             if job.schedule not in self._costs:

@@ -8,7 +8,7 @@ from irgym.base.errors import IrgymError
 from irgym.core.cost import Outcome
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.loops import runner
-from irgym.envs.loops.baselines import BASELINES, PreparedBaseline
+from irgym.envs.loops.baselines import BASELINES, PreparedBaseline, prepared_baseline
 from irgym.envs.loops.checking import inputs as checking
 from irgym.envs.loops.checking.inputs import tolerant
 from irgym.envs.loops.compiling.backends import preferred
@@ -231,7 +231,7 @@ def test_baselines_compute_the_same(uri: str, name: str):
         pytest.importorskip("torch")
     contraction = parse_uri(uri)
     a, b = contraction.random_inputs(3)
-    baseline = BASELINES[name](contraction, a, b, 1)
+    baseline = prepared_baseline(name, contraction, a, b, 1)
     baseline.run(2)
     expected = tolerant(contraction, a, b)
     assert compare(expected, baseline.result().reshape(contraction.shapes[2])).ok
@@ -242,7 +242,7 @@ def test_a_wrong_baseline_is_refused(monkeypatch):
     wrong = aligned((24, 32))
     wrong[:] = 1.0
     monkeypatch.setitem(
-        runner.BASELINES,
+        BASELINES,
         "wrong",
         lambda contraction, a, b, threads: PreparedBaseline(lambda n: None, lambda: wrong, "wrong"),
     )

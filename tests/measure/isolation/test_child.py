@@ -59,6 +59,16 @@ def test_stream_answers_in_order(child, planted):
     ]
 
 
+def test_a_call_tells_how_it_gets_on(planted):
+    told: list[str] = []
+    with Child(told=told.append) as child:
+        assert child.call(planted("tells", 3)) == Returned(3)
+        assert told == ["step 0", "step 1", "step 2"]
+        assert child.call(planted("double", 21)) == Returned(42) and len(told) == 3
+    with Child() as deaf:
+        assert deaf.call(planted("tells", 3)) == Returned(3)
+
+
 def test_large_arguments_and_answers_do_not_deadlock(child, planted):
     size = 3_000_000
     calls = [planted("length", bytes(size)), planted("blob", size)] * 4

@@ -19,8 +19,8 @@ def _well_formed(case: Case) -> str:
     for kind, name in mask.candidates:
         if not 0 <= kind < len(space.kinds) or not space.kinds[kind].candidates:
             return f"the candidate {name!r} is of kind {kind}, which has no candidates"
-        if name.split() != [name]:
-            return f"the candidate {name!r} is no word without white space"
+        if name.replace(",", " ").split() != [name]:
+            return f"the candidate {name!r} is no word without white space and commas"
     if len(set(mask.candidates)) < len(mask.candidates):
         return "a candidate is listed twice"
     for kind in space.takeable(mask):

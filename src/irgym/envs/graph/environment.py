@@ -25,7 +25,7 @@ from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_P
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
-from irgym.envs.graph.task import EQSAT, GraphTask
+from irgym.envs.graph.task import TENSAT, GraphTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
@@ -97,7 +97,7 @@ class GraphEnvironment(Environment):
         Baseline("torch", "the module that the model was exported from", INSTALL_MODELS),
         Baseline("torch-compile", "the same under torch.compile", INSTALL_MODELS),
         Baseline(
-            EQSAT,
+            TENSAT,
             "equality saturation by egglog with these rules, and integer programming, as in Tensat",
             INSTALL_PEERS,
             any_objective=True,

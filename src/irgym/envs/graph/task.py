@@ -57,7 +57,7 @@ ALL_VIEWS = {**VIEWS, META_GRAPH.name: META_GRAPH}
 
 RUNNER = "irgym.envs.graph.runner"
 
-EQSAT = "eqsat"
+TENSAT = "tensat"
 """The baseline by equality saturation, as in Tensat."""
 
 
@@ -252,10 +252,10 @@ class GraphTask(Task[GraphState]):
     def baseline_call(self, name: str, state: GraphState) -> Call:
         """Return the call that times a baseline and this state in turn.
 
-        The baseline is the original, optimised or run by another tool. `eqsat` uses the task's rules, and
+        The baseline is the original, optimised or run by another tool. `tensat` uses the task's rules, and
         works under every objective.
         """
-        if name == EQSAT:
+        if name == TENSAT:
             rules = tuple(rule.name for rule in self.rules)
             settings = Settings(self.objective.name, rules, self.block, self.threads, VERSUS_ROUNDS)
             return Call(

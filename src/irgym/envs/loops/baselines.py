@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from irgym.base.errors import BackendError, IrgymError
-from irgym.core.baseline import INSTALL_TORCH
+from irgym.base.options import with_options, word_of
+from irgym.core.baseline import INSTALL_TORCH, Tuning
 from irgym.envs.loops.programs.contraction import GRAMMAR, Contraction, Tensor
 from irgym.envs.loops.programs.convolution import Convolution, convolution_of
 from irgym.envs.loops.programs.elements import BF16, F32, I8
@@ -212,8 +213,10 @@ def _torch_einsum(torch: Any, contraction: Contraction, left: Any, right: Any) -
     )
 
 
-def tvm_baseline(contraction: Contraction, a: Tensor, b: Tensor, threads: int) -> PreparedBaseline:
-    """Return the best of 64 trials of TVM's MetaSchedule; see `irgym.envs.loops.tvm_baseline`."""
+def tvm_baseline(
+    contraction: Contraction, a: Tensor, b: Tensor, threads: int, tuning: Tuning
+) -> PreparedBaseline:
+    """Return the best of the trials of TVM's MetaSchedule; see `irgym.envs.loops.tvm_baseline`."""
     if threads > 1:
         raise BackendError("the baseline tvm has one thread: leave it out, or the back end's threads")
     if contraction.elements is not F32 or contraction.inputs < 2 or any(contraction.padded):
@@ -221,7 +224,7 @@ def tvm_baseline(contraction: Contraction, a: Tensor, b: Tensor, threads: int) -
     from irgym.envs.loops.tvm_baseline import tune
 
     try:
-        run, result, detail = tune(contraction, a, b, trials=64)
+        run, result, detail = tune(contraction, a, b, trials=tuning.trials)
     except IrgymError:
         raise
     except Exception as error:
@@ -233,6 +236,27 @@ def tvm_baseline(contraction: Contraction, a: Tensor, b: Tensor, threads: int) -
 BASELINES: dict[str, Callable[[Contraction, Tensor, Tensor, int], PreparedBaseline]] = {
     "numpy": numpy_baseline,
     "torch": torch_baseline,
-    "tvm": tvm_baseline,
 }
-"""The baselines by name."""
+"""The baselines without options, by name."""
+
+
+def prepared_baseline(
+    name: str, contraction: Contraction, a: Tensor, b: Tensor, threads: int
+) -> PreparedBaseline:
+    """Return a baseline on a contraction.
+
+    Args:
+        name: Its name, with options where it takes some: `tvm:trials=256`.
+        contraction: The contraction.
+        a: The first input.
+        b: The second input.
+        threads: Threads that it may use.
+
+    Raises:
+        BackendError: It needs something that is missing.
+        IrgymError: There is no such option.
+    """
+    word = word_of(name)
+    if word.name == "tvm":
+        return tvm_baseline(contraction, a, b, threads, with_options(Tuning(), word.options, word.name))
+    return BASELINES[word.name](contraction, a, b, threads)

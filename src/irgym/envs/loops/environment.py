@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from irgym.core.baseline import INSTALL_TORCH, Baseline
+from irgym.core.baseline import INSTALL_TORCH, Baseline, Tuning
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, policies_in
@@ -43,7 +43,7 @@ class LoopsEnvironment(Environment):
     baselines = (
         Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
         Baseline("torch", "torch's mm, bmm, conv1d to conv3d or einsum, threads likewise", INSTALL_TORCH),
-        Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
+        Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'", tuning=Tuning()),
     )
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
 

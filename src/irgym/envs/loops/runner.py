@@ -8,7 +8,7 @@ from irgym.base.errors import IrgymError
 from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.target import Target
-from irgym.envs.loops.baselines import BASELINES
+from irgym.envs.loops.baselines import prepared_baseline
 from irgym.envs.loops.checking.inputs import EXACT, TOLERANCE, Draw, prepared, tolerant
 from irgym.envs.loops.compiling.backends import Backend, backend, threads_of
 from irgym.envs.loops.compiling.executable import Executable
@@ -102,7 +102,7 @@ def compare(
     """
     program = prepared(uri, SEED, Draw.WHOLE)
     contraction, (a, b) = program.contraction, program.buffers.inputs
-    theirs = BASELINES[baseline](contraction, a, b, threads_of(backend_name))
+    theirs = prepared_baseline(baseline, contraction, a, b, threads_of(backend_name))
     theirs.run(1)
     found = agreement.compare(tolerant(contraction, a, b), theirs.result().reshape(contraction.shapes[2]))
     if not found.ok:

@@ -10,8 +10,10 @@ isolated already.
 # pyright: reportUnknownLambdaType=false, reportUnknownParameterType=false, reportUntypedClassDecorator=false
 
 import logging
+import math
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from numpy.typing import NDArray
 from irgym.base.errors import BackendError
 from irgym.envs.loops.programs.contraction import Axis, Contraction, Tensor
 from irgym.measure.arrays import aligned
+from irgym.measure.machine import tell
 
 
 def _einsum(te: Any, contraction: Contraction) -> list[Any]:
@@ -49,7 +52,24 @@ def _einsum(te: Any, contraction: Contraction) -> list[Any]:
     return [a, b, te.compute(shapes[2], compute, name="C")]
 
 
-def _in_process(build: Callable[[Any, Any], Any], device: Any, arguments: list[Any]) -> tuple[Any, Any]:
+@dataclass
+class _Progress:
+    """Trials so far and the least time among them, told after each trial."""
+
+    trials: int
+    done: int = 0
+    least_s: float = math.inf
+
+    def add(self, seconds: Sequence[float]) -> None:
+        """Count a trial with its run times, and tell."""
+        self.done += 1
+        self.least_s = min([self.least_s, *seconds])
+        tell(f"trial {self.done} of {self.trials}, best {1e6 * self.least_s:.3g} us")
+
+
+def _in_process(
+    build: Callable[[Any, Any], Any], device: Any, arguments: list[Any], progress: _Progress
+) -> tuple[Any, Any]:
     """Return a builder and a runner for MetaSchedule that stay in this process and run on `arguments`."""
     from tvm.ir.utils import derived_object
     from tvm.s_tir.meta_schedule.builder import BuilderResult, PyBuilder
@@ -84,9 +104,9 @@ def _in_process(build: Callable[[Any, Any], Any], device: Any, arguments: list[A
             futures: list[Any] = []
             for item in runner_inputs:
                 module = modules.pop(item.artifact_path)
-                futures.append(
-                    derived_object(Future)(run_evaluator_common(module, device, config, [arguments]))
-                )
+                seconds: list[float] = run_evaluator_common(module, device, config, [arguments])
+                progress.add(seconds)
+                futures.append(derived_object(Future)(seconds))
             return futures
 
     return derived_object(Builder)(), derived_object(Runner)()
@@ -118,7 +138,10 @@ def tune(
     function: Any = te.create_prim_func(_einsum(te, contraction))
     arguments: list[Any] = [tvm.runtime.tensor(array) for array in (a, b, aligned(contraction.shapes[2]))]
     builder, runner = _in_process(
-        lambda module, chosen: default_build(module, chosen, None), tvm.cpu(0), arguments
+        lambda module, chosen: default_build(module, chosen, None),
+        tvm.cpu(0),
+        arguments,
+        _Progress(trials),
     )
     with tempfile.TemporaryDirectory() as work:
         database = meta_schedule.tune_tir(

@@ -5,7 +5,7 @@ import math
 import time
 import uuid
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from dataclasses import replace
@@ -105,13 +105,16 @@ class DaskFarm(Closing):
         """
         return self._run(calls, self._limits)
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+    def call(
+        self, call: Call, timeout_s: float | None = None, told: Callable[[str], None] | None = None
+    ) -> Reply:
         """Run one call on a worker; different limits need a new child process there.
 
         Raises:
             FarmError: The scheduler or all workers are lost.
             ChildError: The child process of a worker does not start.
         """
+        del told  # texts do not cross the network
         return self._run([call], limits_of(call, self._limits, timeout_s) or self._limits)[0]
 
     def members(self) -> list[Member]:

@@ -1,7 +1,7 @@
 """The local farm: isolated children on this machine."""
 
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -82,7 +82,9 @@ class LocalFarm(Closing):
             run.result()
         return [replies[place] for place in range(len(calls))]
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+    def call(
+        self, call: Call, timeout_s: float | None = None, told: Callable[[str], None] | None = None
+    ) -> Reply:
         """Run one call in a process apart from the candidates', or in a new one if it has other limits.
 
         Raises:
@@ -91,7 +93,7 @@ class LocalFarm(Closing):
         limits = limits_of(call, self._limits, timeout_s)
         if limits is None:
             return self._aside.call(call)
-        with Child(limits) as child:
+        with Child(limits, told) as child:
             return child.call(call)
 
     def close(self) -> None:

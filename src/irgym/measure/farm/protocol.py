@@ -3,7 +3,7 @@
 Compiling may run in parallel; timing has exclusive use of its core.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -40,12 +40,15 @@ class Farm(Protocol):
         """Return one reply for each call, in order."""
         ...
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+    def call(
+        self, call: Call, timeout_s: float | None = None, told: Callable[[str], None] | None = None
+    ) -> Reply:
         """Run one call other than a candidate, such as a validation; it may change environment variables.
 
         Args:
             call: The call.
             timeout_s: Time limit; by default that of a candidate.
+            told: Called with each line of text that the call tells, where a farm can hear it.
         """
         ...
 

@@ -6,7 +6,7 @@ import shutil
 import signal
 import socket
 import sys
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -222,13 +222,15 @@ class SlurmFarm(Closing):
         """
         return self._farm.run(calls)
 
-    def call(self, call: Call, timeout_s: float | None = None) -> Reply:
+    def call(
+        self, call: Call, timeout_s: float | None = None, told: Callable[[str], None] | None = None
+    ) -> Reply:
         """Run one call in a job.
 
         Raises:
             FarmError: All jobs have ended.
         """
-        return self._farm.call(call, timeout_s)
+        return self._farm.call(call, timeout_s, told)
 
     def close(self) -> None:
         """Cancel the jobs."""

@@ -2,7 +2,7 @@
 
 import pickle
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TypeAlias, cast
 
@@ -73,12 +73,17 @@ class Child(Closing):
 
     The process starts on the first call. Use it from one thread at a time, and close it.
 
+    Args:
+        limits: Limits of a call.
+        told: Called with each line of text that a call tells by `irgym.measure.machine.tell`.
+
     Attributes:
         limits: Limits of a call.
     """
 
-    def __init__(self, limits: Limits | None = None):
+    def __init__(self, limits: Limits | None = None, told: Callable[[str], None] | None = None):
         self.limits = limits or Limits()
+        self._told = told
         self._process: Process | None = None
         self._beforehand = 0
 
@@ -91,7 +96,7 @@ class Child(Closing):
                 kills the process, the next call gets a new one.
         """
         if not self._process:
-            self._process = Process(self.limits, modules)
+            self._process = self._begun(modules)
         for call in calls:
             self._process.send(pack(call))
             self._beforehand += 1
@@ -203,8 +208,13 @@ class Child(Closing):
         if idle and self._process and not self._process.alive():
             self._kill()  # no candidate is to blame
         if not self._process:
-            self._process = Process(self.limits)
+            self._process = self._begun()
         return self._process
+
+    def _begun(self, modules: Sequence[str] = ()) -> Process:
+        process = Process(self.limits, modules)
+        process.told = self._told
+        return process
 
     def _kill(self) -> None:
         self._beforehand = 0

@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
@@ -21,6 +21,7 @@ from irgym.measure.isolation.protocol import (
     RAISED,
     REQUEST,
     RETURNED,
+    TOLD,
     WAITING,
     Crashed,
     Limits,
@@ -73,10 +74,12 @@ class Process:
         waiting: Whether the process starts up, imports or waits for the timing core; the clock is stopped
             then.
         answers: Number of calls that it has answered.
+        told: Called with each line of text that a call tells; None to ignore them.
     """
 
     def __init__(self, limits: Limits, modules: Sequence[str] = ()):
         """Start the process, which imports the modules, if possible, before the first call."""
+        self.told: Callable[[str], None] | None = None
         self.waiting = True
         self.answers = 0
         self._status: int | None = None
@@ -265,6 +268,10 @@ class Process:
                 return None
             payload = bytes(self._incoming[ANSWER.size : end])
             del self._incoming[:end]
+            if kind == TOLD:
+                if self.told:
+                    self.told(payload.decode(errors="replace"))
+                continue
             self.waiting = kind == WAITING
             self._queue = Queue(Path(os.fsdecode(payload))) if self.waiting and payload else None
             self._restart_clock()

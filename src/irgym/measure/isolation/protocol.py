@@ -124,11 +124,12 @@ def resolve(call: Call) -> Callable[..., Any]:
 # Kinds of messages from the child.
 RUNNING = b"R"  # the clock of the current call runs from now on
 WAITING = b"W"  # the clock is stopped: the child starts up, imports, or waits for the lock that follows
+TOLD = b"T"  # a line of text on how the current call gets on
 RETURNED = b"V"  # pickled value
 RAISED = b"E"  # pickled Raised
 NO_MEMORY = b"M"  # text
 
-KINDS = frozenset((RUNNING, WAITING, RETURNED, RAISED, NO_MEMORY))
+KINDS = frozenset((RUNNING, WAITING, TOLD, RETURNED, RAISED, NO_MEMORY))
 
 # From the parent: length, payload. From the child: kind, length, payload.
 REQUEST = struct.Struct("<Q")

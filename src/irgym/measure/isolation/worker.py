@@ -31,6 +31,7 @@ from irgym.measure.isolation.protocol import (
     REQUEST,
     RETURNED,
     RUNNING,
+    TOLD,
     WAITING,
     Limits,
     Raised,
@@ -70,6 +71,10 @@ class Worker:
             self._send(RUNNING)
         else:
             self._send(WAITING, os.fsencode(lock))
+
+    def tell(self, text: str) -> None:
+        """Tell the parent how the current call gets on."""
+        self._send(TOLD, text.encode())
 
     def _send(self, kind: bytes, payload: bytes = b"") -> None:
         write_all(self._answers, ANSWER.pack(kind, len(payload)) + payload)
@@ -204,7 +209,7 @@ def main() -> None:
     if cores and not limits.shared_core:
         pin(set(cores))
     worker = Worker(answers, limits)
-    SLOT.set(Slot(cores, limits.shared_core, worker.announce))
+    SLOT.set(Slot(cores, limits.shared_core, worker.announce, worker.tell))
     worker.serve(requests)
     ended.set()
 

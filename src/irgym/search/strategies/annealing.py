@@ -2,9 +2,11 @@
 
 import math
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.search.mutation import mutate
 from irgym.search.session import Session
 
@@ -22,9 +24,12 @@ class Annealing:
         cold: Last temperature.
     """
 
-    chains: int = 8
-    hot: float = 0.5
-    cold: float = 0.01
+    chains: Annotated[int, Range(1, 1_000_000)] = 8
+    hot: Annotated[float, Range(above=0)] = 0.5
+    cold: Annotated[float, Range(above=0)] = 0.01
+
+    def __post_init__(self) -> None:
+        check_fields(self, "annealing")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""

@@ -4,9 +4,11 @@ from collections.abc import Hashable
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
 from irgym.search.session import Session, unseen
 
@@ -22,7 +24,10 @@ class Backtracking:
             greedy; TASO's choice is 1.05.
     """
 
-    alpha: float = 1.05
+    alpha: Annotated[float, Range(low=0)] = 1.05
+
+    def __post_init__(self) -> None:
+        check_fields(self, "taso")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until nothing waits, or until the budget is spent."""

@@ -3,9 +3,11 @@
 from collections import Counter
 from collections.abc import Hashable
 from dataclasses import dataclass
+from typing import Annotated, Literal
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
 from irgym.search.session import Session, unseen
 
@@ -30,36 +32,39 @@ def _cheapest(
 
 
 @dataclass(frozen=True)
-class DepthFirstBeam:
-    """Descend into the cheapest children of each state, the cheapest first, down to the horizon and back.
+class Beam:
+    """Keep the cheapest states only: the children of each state, depth first, or the states of each depth.
+
+    Depth first, it descends into the cheapest children of each state, the cheapest first, down to the horizon
+    and back. Breadth first, it keeps the cheapest states of each depth, down to the horizon; then it starts
+    again with twice the width, until a descent cuts nothing off.
 
     Attributes:
-        width: Children of a state that are descended into.
+        width: States kept: of the children of a state, or of each depth in the first descent.
+        order: Whether to go depth first or breadth first.
     """
 
-    width: int = 4
+    width: Annotated[int, Range(1, 1_000_000)] = 4
+    order: Literal["depth", "breadth"] = "depth"
+
+    def __post_init__(self) -> None:
+        check_fields(self, "beam")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
-        """Search the whole tree of that width, or until the budget is spent."""
+        """Search until nothing is left, or until the budget is spent."""
+        if self.order == "depth":
+            self._depth_first(session, rng)
+        else:
+            self._breadth_first(session, rng)
+
+    def _depth_first(self, session: Session, rng: np.random.Generator) -> None:
         seen: set[Hashable] = {session.identity(session.root)}
         stack = [session.root]
         while stack:
             children = unseen(session, session.children(stack.pop()), seen)
             stack += reversed(_cheapest(session, children, self.width, rng))
 
-
-@dataclass(frozen=True)
-class BreadthFirstBeam:
-    """Keep the cheapest states of each depth, down to the horizon; then start again with twice the width.
-
-    Attributes:
-        width: States kept of each depth in the first descent.
-    """
-
-    width: int = 4
-
-    def run(self, session: Session, rng: np.random.Generator) -> None:
-        """Search until a descent cuts nothing off, or until the budget is spent."""
+    def _breadth_first(self, session: Session, rng: np.random.Generator) -> None:
         width, cut = self.width, True
         while cut:
             cut = False
@@ -70,3 +75,8 @@ class BreadthFirstBeam:
                 cut |= len(children) > width
                 beam = _cheapest(session, children, width, rng)
             width *= 2
+
+
+def breadth_first() -> Beam:
+    """Return breadth-first beam search."""
+    return Beam(order="breadth")

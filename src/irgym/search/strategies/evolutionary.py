@@ -3,9 +3,11 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
 from irgym.search.mutation import founder, mutate, splice
 from irgym.search.session import Session
@@ -25,11 +27,14 @@ class Evolutionary:
         fresh: Probability that offspring are new schedules instead, as the first ones are.
     """
 
-    population: int = 32
-    offspring: int = 16
-    tournament: int = 3
-    crossover: float = 0.25
-    fresh: float = 0.05
+    population: Annotated[int, Range(1, 1_000_000)] = 32
+    offspring: Annotated[int, Range(1, 1_000_000)] = 16
+    tournament: Annotated[int, Range(1, 1_000_000)] = 3
+    crossover: Annotated[float, Range(0, 1)] = 0.25
+    fresh: Annotated[float, Range(0, 1)] = 0.05
+
+    def __post_init__(self) -> None:
+        check_fields(self, "evolutionary")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""

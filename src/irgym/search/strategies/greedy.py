@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 from operator import itemgetter
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
 from irgym.search.session import Session, unseen
 
@@ -17,7 +19,10 @@ class Greedy:
         lookahead: How many actions are in reach.
     """
 
-    lookahead: int = 1
+    lookahead: Annotated[int, Range(1, 1_000_000)] = 1
+
+    def __post_init__(self) -> None:
+        check_fields(self, "greedy")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until no state within reach is cheaper."""

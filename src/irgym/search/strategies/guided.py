@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core import capabilities
 from irgym.core.schedule import Candidate
 from irgym.search.mutation import mutate, pick
@@ -46,12 +47,15 @@ class Guided:
     """
 
     needs_policy: ClassVar[bool] = True
-    rollouts: int = 4
-    mutations: int = 24
-    sketches: int = 4
-    elite: int = 8
-    heating: float = 1.25
-    hottest: float = 4.0
+    rollouts: Annotated[int, Range(1, 1_000_000)] = 4
+    mutations: Annotated[int, Range(0, 1_000_000)] = 24
+    sketches: Annotated[int, Range(0, 1_000_000)] = 4
+    elite: Annotated[int, Range(1, 1_000_000)] = 8
+    heating: Annotated[float, Range(low=1)] = 1.25
+    hottest: Annotated[float, Range(above=0)] = 4.0
+
+    def __post_init__(self) -> None:
+        check_fields(self, "guided")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent.

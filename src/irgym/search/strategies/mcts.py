@@ -3,9 +3,11 @@
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core.actions import Action
 from irgym.core.schedule import Candidate
 from irgym.search.mutation import random_action, random_walk
@@ -49,9 +51,12 @@ class MonteCarloTreeSearch:
         batch: Simulations evaluated at a time; those that wait count as visits without value (virtual loss).
     """
 
-    exploration: float = 0.5
-    rollout: int = 8
-    batch: int = 8
+    exploration: Annotated[float, Range(low=0)] = 0.5
+    rollout: Annotated[int, Range(0, 1_000_000)] = 8
+    batch: Annotated[int, Range(1, 1_000_000)] = 8
+
+    def __post_init__(self) -> None:
+        check_fields(self, "mcts")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""

@@ -1,9 +1,11 @@
 """Random search: independent random episodes."""
 
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.search.mutation import pick, random_episode
 from irgym.search.session import Session
 
@@ -18,7 +20,10 @@ class RandomSearch:
         batch: Episodes evaluated at a time.
     """
 
-    batch: int = 16
+    batch: Annotated[int, Range(1, 1_000_000)] = 16
+
+    def __post_init__(self) -> None:
+        check_fields(self, "random")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""

@@ -3,9 +3,11 @@
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
+from irgym.base.values import Range, check_fields
 from irgym.core import capabilities
 from irgym.core.schedule import Candidate
 from irgym.cost_model.choice import EXPLORED, promising
@@ -29,8 +31,11 @@ class Screened:
     """
 
     evolution: Evolutionary = field(default_factory=Evolutionary)
-    proposals: int = 8
-    explored: float = EXPLORED
+    proposals: Annotated[int, Range(1, 1_000_000)] = 8
+    explored: Annotated[float, Range(0, 1)] = EXPLORED
+
+    def __post_init__(self) -> None:
+        check_fields(self, "screened")
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent.

@@ -1,4 +1,4 @@
-"""The baseline `eqsat` on an exported model, and the environment with TASO's rules only."""
+"""The baseline `tensat` on an exported model, and the environment with TASO's rules only."""
 
 from dataclasses import replace
 from typing import Any
@@ -29,13 +29,13 @@ def limited(call: Call, iterations: int, **changes: Any) -> tuple[Any, ...]:
 
 def test_costs_are_compared_under_any_objective():
     task = GRAPH.task(URI).under("nodes")
-    call = capabilities.baseline_call(task, "eqsat", task.initial())
+    call = capabilities.baseline_call(task, "tensat", task.initial())
     versus = running.against(*limited(call, iterations=2))
     assert versus.ours_ns == len(task.graph.nodes) and versus.baseline_ns < versus.ours_ns
     assert versus.ratios == (versus.baseline_ns / versus.ours_ns,)
     assert "stopped at the limit of 2 iterations" in versus.detail
-    [eqsat] = [baseline for baseline in GRAPH.baselines if baseline.name == "eqsat"]
-    assert eqsat.any_objective and "graph-peers" in eqsat.remedy
+    [tensat] = [baseline for baseline in GRAPH.baselines if baseline.name == "tensat"]
+    assert tensat.any_objective and "graph-peers" in tensat.remedy
 
 
 def test_costs_under_model_are_those_of_measured_operators(monkeypatch: pytest.MonkeyPatch):
@@ -48,7 +48,7 @@ def test_costs_under_model_are_those_of_measured_operators(monkeypatch: pytest.M
 
     monkeypatch.setattr(costs, "measure", timed)
     task = GRAPH.task(URI).under("model")
-    call = capabilities.baseline_call(task, "eqsat", task.initial())
+    call = capabilities.baseline_call(task, "tensat", task.initial())
     versus = running.against(*limited(call, iterations=2))
     operators = [node.operator for node in task.graph.nodes.values()]
     assert versus.ours_ns == sum(1.0 if operator == "Conv" else 100.0 for operator in operators)
@@ -60,7 +60,7 @@ def test_results_are_timed_in_turn(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(measuring, "ROUNDS", 1)
     monkeypatch.setattr(measuring, "LONGER_NS", 0)
     task = GRAPH.task(URI)
-    call = capabilities.baseline_call(task, "eqsat", task.initial())
+    call = capabilities.baseline_call(task, "tensat", task.initial())
     versus = running.against(*limited(call, iterations=1, rounds=2))
     assert len(versus.ratios) == 2 and versus.baseline_ns > 0
     assert "level off" in versus.detail or "level all" in versus.detail
@@ -79,7 +79,7 @@ def test_tasos_rules_alone():
     assert "merge-conv" in names and "block-conv" not in names
     more = {rule.name for rule in whole.restricted("TASO", "NchwcTransformer").rules}
     assert names < more < {rule.name for rule in whole.rules} and "block-conv" in more
-    settings = capabilities.baseline_call(some, "eqsat", some.initial()).arguments[-1]
+    settings = capabilities.baseline_call(some, "tensat", some.initial()).arguments[-1]
     assert set(settings.rules) == names
 
 

@@ -173,7 +173,7 @@ def test_models_with_graphs_of_their_own_are_refused():
     graph = graph_of([node("Relu", ["x"], ["y"])], {"x": (3, 8)}, {}, ["y"])
     branch = Node("If", ("x",), ("z",), captured=("y",))
     held = Graph.of([*graph.nodes.values(), branch], graph.types, {}, ["x"], ["z"], graph.opsets)
-    with pytest.raises(BaselineError, match="eqsat takes no models with operators that hold graphs"):
+    with pytest.raises(BaselineError, match="tensat takes no models with operators that hold graphs"):
         optimised(held, TASO, counted, BLOCK, LIMITS)
 
 

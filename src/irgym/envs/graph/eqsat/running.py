@@ -1,4 +1,4 @@
-"""The baseline `eqsat` in a child process: saturation of a model, and its result in turn with ours."""
+"""The baseline `tensat` in a child process: saturation of a model, and its result in turn with ours."""
 
 from dataclasses import replace
 
@@ -47,7 +47,7 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
         made = Program(of, loaded.weights, settings.threads, level)
         verdict = checked.judge(made.run(feeds))
         if not verdict.ok:
-            raise IrgymError(f"eqsat gives wrong results ({verdict.detail}): please report a bug of irgym")
+            raise IrgymError(f"tensat gives wrong results ({verdict.detail}): please report a bug of irgym")
         return made
 
     ours = program(graph, level).bound(feeds)
@@ -68,7 +68,7 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
         pairs = interleave(ours.run, theirs.run, settings.rounds, timing_of(settings.threads))
         timed.append(Versus.of(pairs, f"{how}; {version()}, level {name}"))
     if not timed:
-        raise BaselineError(f"the result of eqsat does not run ({refused}): leave it out")
+        raise BaselineError(f"the result of tensat does not run ({refused}): leave it out")
     best = min(timed, key=lambda versus: versus.ratio)
     return replace(best, detail=f"{best.detail}, {threads_text(settings.threads)}")
 

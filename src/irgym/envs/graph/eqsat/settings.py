@@ -1,4 +1,4 @@
-"""Settings of the baseline `eqsat`."""
+"""Settings of the baseline `tensat`."""
 
 from dataclasses import dataclass, field
 

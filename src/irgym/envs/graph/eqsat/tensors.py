@@ -54,7 +54,7 @@ class Tensors:
     def __init__(self, graph: Graph, block: int) -> None:
         if graph.captured or any(node.captured for node in graph.nodes.values()):
             raise BaselineError(
-                "eqsat takes no models with operators that hold graphs (If, Loop, Scan): leave it out here"
+                "tensat takes no models with operators that hold graphs (If, Loop, Scan): leave it out here"
             )
         self.graph = graph
         self.egraph = EGraph()
