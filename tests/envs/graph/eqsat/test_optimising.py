@@ -143,7 +143,7 @@ def test_a_graph_that_costs_more_than_the_original_is_not_taken(monkeypatch: pyt
     graph = graph_of(nodes, {"x": (3, 8)}, {}, ["r", "s"])
 
     def prices(operators: Sequence[Operator], needed: int) -> list[float]:
-        """Return costs by which each output is cheaper with a transposition of its own."""
+        """Return costs by which each output is cheaper with a separate transposition."""
         shapes = [held.types[operator.inputs[0]].shape for held, operator in operators]
         kinds = [operator.operator for _, operator in operators]
         return [
