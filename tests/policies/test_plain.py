@@ -6,6 +6,7 @@ import sys
 import zipfile
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -89,20 +90,22 @@ def test_scores_and_actions_are_those_of_torch(
 
 
 @pytest.mark.parametrize("kind", ["actor", "q", "q-ensemble"])
-@pytest.mark.parametrize("encoder", ["candidates", "graph"])
-@pytest.mark.parametrize("normalise", [False, True])
-@pytest.mark.parametrize("activation", ["tanh", "relu"])
+@pytest.mark.parametrize(
+    ("encoder", "normalise", "activation"),
+    [*product(["candidates", "graph"], [False, True], ["tanh", "relu"]), ("gat", True, "tanh")],
+)
 @given(numbers=counts, seed=st.integers(0, 100))
 @settings(max_examples=10, deadline=None)
 def test_candidates_and_graphs_are_scored_as_by_torch(
     tmp_path_factory, kind, encoder, normalise, activation, numbers, seed
 ):
     torch.manual_seed(seed)
-    spec = replace(
-        candidate_states.SPEC if encoder == "candidates" else graph_states.SPEC,
-        activation=activation,
-        normalise=normalise,
-    )
+    specs = {
+        "candidates": candidate_states.SPEC,
+        "graph": graph_states.SPEC,
+        "gat": replace(graph_states.SPEC, attention="gat", no_op=True),
+    }
+    spec = replace(specs[encoder], activation=activation, normalise=normalise)
     layout = LAYOUTS["structured" if kind == "actor" else "flat"](candidate_states.SPACE)
     network = {"actor": Actor, "q": QNetwork, "q-ensemble": partial(QEnsemble, members=3)}[kind](spec, layout)
     rng = np.random.default_rng(seed)

@@ -20,4 +20,5 @@ def observation(rng: np.random.Generator, candidates: int | None = None) -> Grap
         rng.standard_normal(4).astype(np.float32),
         rng.standard_normal((count, 5)).astype(np.float32),
         np.array(members, dtype=np.int64).reshape(-1, 2),
+        present=int(rng.integers(1, nodes + 1)),
     )

@@ -27,7 +27,8 @@ def spec_of(config: NetworkOptions, task: Task[Any]) -> EncoderSpec:
     """Return the specification of the encoder for the observations of a task.
 
     Raises:
-        IrgymError: There is no such observation or encoder, or the encoder cannot read the observation.
+        IrgymError: There is no such observation or encoder, or the encoder cannot read the observation or
+            has no such option.
     """
     return spec_for(
         task.observe(task.initial(), config.observation),
@@ -35,7 +36,14 @@ def spec_of(config: NetworkOptions, task: Task[Any]) -> EncoderSpec:
         config.activation,
         normalise=config.normalise_observations,
         encoder=config.encoder,
+        options=encoder_options(config),
     )
+
+
+def encoder_options(config: NetworkOptions) -> dict[str, Any]:
+    """Return the options of the encoder that differ from their defaults."""
+    options: dict[str, Any] = {"attention": config.attention, "no_op": config.no_op}
+    return {name: value for name, value in options.items() if value}
 
 
 def start_from(path: Path, actor: Actor) -> None:
@@ -53,7 +61,7 @@ def start_from(path: Path, actor: Actor) -> None:
     if _shape(network) != _shape(actor):
         raise IrgymError(
             f"the policy {path} has another network than this training: set hidden, activation, encoder, "
-            "observation, actions and normalise_observations as they were when it was made"
+            "attention, no_op, observation, actions and normalise_observations as they were when it was made"
         )
     actor.load_state_dict(network.state_dict())
 

@@ -60,6 +60,10 @@ class NetworkOptions(Hyperparameters):
     """tanh or relu."""
     encoder: str = ""
     """mlp, or lstm for observations of several rows; empty for the observation's default encoder."""
+    attention: str = ""
+    """Layers of the encoder graph: gatv2, or gat, X-RLflow's; empty for gatv2."""
+    no_op: bool = False
+    """Whether the encoder graph scores `stop` as a candidate, the unchanged graph, as X-RLflow does."""
     normalise_observations: bool = False
     """Whether to normalise inputs to mean 0 and deviation 1, by running statistics."""
     observation: str = ""

@@ -34,6 +34,8 @@ class GraphObservation:
         state: Shape [S]; the state as a whole.
         candidates: Shape [C, K]; a row for each pair of the mask's `candidates`, in that order.
         members: Shape [M, 2]; pairs of a candidate and a node that it is about.
+        present: Number of nodes at the beginning that are the state's own graph; the others are the graphs
+            after its candidates. None where all are its own.
     """
 
     encoder: ClassVar[str] = "graph"
@@ -44,6 +46,12 @@ class GraphObservation:
     state: FloatArray = field(default_factory=lambda: np.zeros(0, dtype=np.float32))
     candidates: FloatArray = field(default_factory=_none)
     members: IntArray = field(default_factory=_nobody)
+    present: int | None = None
+
+    @property
+    def own(self) -> int:
+        """Number of nodes of the state's own graph."""
+        return len(self.nodes) if self.present is None else self.present
 
     @property
     def instance(self) -> "spaces.GraphInstance":

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from irgym.base.errors import IrgymError
+from irgym.core.actions import BoolArray
 from irgym.core.candidates import CandidateObservation
 from irgym.networks.encoders import Batch, Encoder, RunningNorm, hidden_layers, orthogonal_linear
 from irgym.networks.ragged import Ragged
@@ -32,11 +33,14 @@ class Encoded(NamedTuple):
         states: Shape [B, features].
         candidates: Shape [M, candidate_features], state after state.
         counts: Shape [B]; the number of candidates of each state. They add up to M.
+        unchanged: Shape [B, candidate_features]; what ends an episode, as a candidate that changes nothing.
+            None where the head scores the endings from the state's features.
     """
 
     states: Tensor
     candidates: Tensor
     counts: Tensor
+    unchanged: Tensor | None = None
 
 
 class CandidateEncoder(Encoder):
@@ -44,9 +48,11 @@ class CandidateEncoder(Encoder):
 
     Attributes:
         candidate_features: Length of a candidate's feature vector.
+        no_op: Whether `encode` returns features of the unchanged state too, by which endings are scored.
     """
 
     candidate_features: int
+    no_op: bool = False
 
     @abstractmethod
     def encode(self, batch: Batch) -> Encoded:
@@ -179,11 +185,15 @@ class PointerHead(nn.Module):
 
     Args:
         encoder: Encoder of the features.
+        ends: Shape [W]; which of the fixed alternatives end the episode.
         gain: Gain of the last layer's initial weights.
     """
 
-    def __init__(self, encoder: CandidateEncoder, gain: float) -> None:
+    ends: Tensor
+
+    def __init__(self, encoder: CandidateEncoder, ends: BoolArray, gain: float) -> None:
         super().__init__()
+        self.register_buffer("ends", torch.as_tensor(ends), persistent=False)
         width = encoder.candidate_features
         self.state = orthogonal_linear(encoder.features, width, gain=1.0)
         self.candidate = orthogonal_linear(encoder.candidate_features, width, gain=1.0)
@@ -191,14 +201,18 @@ class PointerHead(nn.Module):
 
     def forward(self, encoded: Encoded) -> Tensor:
         """Return scores, padded with 0, shape [B, greatest number of candidates]."""
-        states, candidates, counts = encoded
-        asked = cast(Tensor, self.state(states)).repeat_interleave(counts, dim=0)
-        scores = cast(Tensor, self.score(torch.tanh(asked + self.candidate(candidates))))[:, 0]
+        states, candidates, counts, _ = encoded
+        scores = self._scores(cast(Tensor, self.state(states)).repeat_interleave(counts, dim=0), candidates)
         there = torch.arange(int(counts.max())) < counts[:, None]
         return scores.new_zeros(there.shape).masked_scatter(there, scores)
 
+    def _scores(self, asked: Tensor, candidates: Tensor) -> Tensor:
+        return cast(Tensor, self.score(torch.tanh(asked + self.candidate(candidates))))[:, 0]
+
     def beside(self, fixed: Tensor, encoded: Encoded, legal: Tensor | None = None) -> Tensor:
         """Append the scores of K candidates to those of the fixed alternatives.
+
+        Where the unchanged state is encoded like a candidate, its score becomes that of each ending.
 
         Args:
             fixed: Shape [B, S, W].
@@ -215,6 +229,10 @@ class PointerHead(nn.Module):
             listed = legal[:, 0, fixed.shape[-1] :].sum(dim=-1)
             check_rows(listed.numpy(), encoded.counts.numpy())
         pointed = self.forward(encoded)[:, None]
+        if encoded.unchanged is not None:
+            ending = self._scores(cast(Tensor, self.state(encoded.states)), encoded.unchanged)
+            ends = functional.pad(self.ends[None], (0, 0, 0, fixed.shape[1] - 1))
+            fixed = torch.where(ends, ending[:, None, None], fixed)
         return torch.cat([fixed, functional.pad(pointed, (0, 0, 0, fixed.shape[1] - 1))], dim=-1)
 
 
@@ -222,13 +240,15 @@ def pointer_for(encoder: Encoder, layout: ActionLayout, gain: float = 0.01) -> P
     """Return the head for the candidates of a layout; None if it has none.
 
     Raises:
-        IrgymError: The encoder has no features for them.
+        IrgymError: The encoder has no features for them, or scores endings as one and there are none.
     """
     if not layout.pointed:
+        if isinstance(encoder, CandidateEncoder) and encoder.no_op:
+            raise IrgymError("these actions name no candidates for a no-op to be among: leave no_op out")
         return None
     if not isinstance(encoder, CandidateEncoder):
         raise IrgymError(
             "these actions name candidates that the observation or its encoder does not show: observe a "
             "CandidateObservation, and leave encoder empty"
         )
-    return PointerHead(encoder, gain)
+    return PointerHead(encoder, layout.ends, gain)

@@ -8,8 +8,8 @@ name the encoder that they are made for (`Encodable`).
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import pairwise
 from typing import Any, Protocol, Self, TypeAlias, cast, runtime_checkable
 
@@ -313,6 +313,9 @@ def orthogonal_linear(fan_in: int, fan_out: int, gain: float) -> nn.Linear:
     return layer
 
 
+NO_OPTIONS: Mapping[str, Any] = {}
+"""Options of an encoder that are all left at their defaults."""
+
 ENCODERS: Registry[type[EncoderSpec]] = Registry(
     kind="encoder",
     group="irgym.encoders",
@@ -349,7 +352,13 @@ def spec_from_dict(values: dict[str, Any]) -> EncoderSpec:
 
 
 def spec_for(
-    observation: Any, hidden: Sequence[int], activation: str, *, normalise: bool = False, encoder: str = ""
+    observation: Any,
+    hidden: Sequence[int],
+    activation: str,
+    *,
+    normalise: bool = False,
+    encoder: str = "",
+    options: Mapping[str, Any] = NO_OPTIONS,
 ) -> EncoderSpec:
     """Return the specification of the encoder that suits observations like this one.
 
@@ -359,9 +368,14 @@ def spec_for(
         activation: One of `ACTIVATIONS`.
         normalise: Whether inputs are brought to mean 0 and deviation 1, by running statistics.
         encoder: Name in `ENCODERS`; empty for the one that the observation names, or else `mlp`.
+        options: Values of fields that only some specifications have.
 
     Raises:
-        IrgymError: There is no such encoder here, or it does not suit the observation.
+        IrgymError: There is no such encoder here, it does not suit the observation, or it has no such option.
     """
     kind = encoder or (observation.encoder if isinstance(observation, Encodable) else "mlp")
-    return ENCODERS.load(kind).suited_to(observation, hidden, activation, normalise=normalise)
+    spec: Any = ENCODERS.load(kind).suited_to(observation, hidden, activation, normalise=normalise)
+    strange = options.keys() - {field.name for field in fields(spec)}
+    if strange:
+        raise IrgymError(f"the encoder {kind} has no {min(strange)}: leave it out, or change encoder")
+    return replace(spec, **options)

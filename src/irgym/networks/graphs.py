@@ -1,8 +1,7 @@
-"""A graph network, for graphs with and without candidates: attention over edges, both ways.
+"""A graph network, for graphs with and without candidates: attention over edges.
 
-Layers are GATv2's (Brody et al., arXiv 2105.14491) with features of edges, one head, a residual connection
-and a normalisation. X-RLflow (MLSys 2023) encodes every candidate's graph; here the graph is encoded once,
-and a candidate by the nodes that it is about.
+X-RLflow (MLSys 2023) encodes every candidate's graph; here the observation is encoded once, and a candidate
+by the nodes that it is about.
 """
 
 from collections.abc import Sequence
@@ -10,12 +9,12 @@ from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias, cast
 
 import torch
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from irgym.base.errors import IrgymError
 from irgym.core.graph_observation import GraphObservation, as_graph
 from irgym.networks import ragged
+from irgym.networks.attention import ATTENTIONS
 from irgym.networks.candidates import CandidateEncoder, Encoded
 from irgym.networks.encoders import RunningNorm, hidden_layers, orthogonal_linear
 from irgym.networks.ragged import Ragged
@@ -34,7 +33,12 @@ class GraphSpec:
         hidden: Widths of the layers, all alike.
         activation: One of `ACTIVATIONS`, of the fully connected layers.
         normalise: Whether the state's vector and the nodes' features are brought to mean 0 and deviation 1.
+        attention: One of `ATTENTIONS`.
+        no_op: Whether the unchanged graph is encoded like a candidate, as X-RLflow's no-op is.
         kind: Name in `ENCODERS`.
+
+    Raises:
+        IrgymError: There is no such attention.
     """
 
     node: int
@@ -44,7 +48,16 @@ class GraphSpec:
     hidden: tuple[int, ...] = (64, 64, 64)
     activation: str = "tanh"
     normalise: bool = False
+    attention: str = "gatv2"
+    no_op: bool = False
     kind: str = "graph"
+
+    def __post_init__(self) -> None:
+        """Check the attention."""
+        if self.attention not in ATTENTIONS:
+            raise IrgymError(
+                f"there is no attention {self.attention!r}: choose among {', '.join(ATTENTIONS)}"
+            )
 
     @classmethod
     def suited_to(
@@ -73,9 +86,16 @@ class GraphSpec:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> "GraphSpec":
-        """Return the specification that `to_dict` wrote."""
+        """Return the specification that `to_dict` wrote; the first files have neither attention nor no-op."""
         widths = values["node"], values["edge"], values["state"], values["candidate"]
-        return cls(*widths, tuple(values["hidden"]), values["activation"], values["normalise"])
+        return cls(
+            *widths,
+            tuple(values["hidden"]),
+            values["activation"],
+            values["normalise"],
+            values.get("attention", "gatv2"),
+            values.get("no_op", False),
+        )
 
 
 Plain: TypeAlias = tuple[Any, ...]
@@ -89,13 +109,13 @@ class GraphNetwork(CandidateEncoder):
         super().__init__()
         width = spec.hidden[0]
         self.features = self.candidate_features = width
+        self.no_op = spec.no_op
         self._widths = spec.node, spec.edge, spec.state, spec.candidate
         self.norm = RunningNorm(spec.state) if spec.normalise else None
         self.node_norm = RunningNorm(spec.node) if spec.normalise else None
         self.candidate_norm = RunningNorm(spec.candidate) if spec.normalise else None
         self.inputs = orthogonal_linear(spec.node, width, gain=1.0)
-        # An edge and the same edge read backwards are told apart by one more feature.
-        self.layers = nn.ModuleList(_Attention(width, spec.edge + 1) for _ in spec.hidden)
+        self.layers = ATTENTIONS[spec.attention](width, spec.edge, len(spec.hidden))
         self.whole = hidden_layers((spec.state + 2 * width + 1, width), spec.activation)
         self.each = hidden_layers((spec.candidate + 2 * width, width), spec.activation)
 
@@ -112,17 +132,17 @@ class GraphNetwork(CandidateEncoder):
     def separate(self, batch: Plain) -> list[GraphObservation]:
         """Return the observations."""
         states, *parts = _batch(batch)
-        nodes, edges, links, candidates, members = (
+        nodes, edges, links, candidates, members, own = (
             [part_rows.numpy() for part_rows in part.separate()] for part in parts
         )
-        rows = zip(nodes, edges, links, states.numpy(), candidates, members, strict=True)
+        rows = zip(nodes, edges, links, states.numpy(), candidates, members, map(len, own), strict=True)
         return [GraphObservation(*row) for row in rows]
 
     def join(self, batches: Sequence[Plain]) -> Plain:
         """Return the observations of all batches as one."""
         known = [_batch(batch) for batch in batches]
         states = torch.cat([batch.states for batch in known])
-        parts = [ragged.join([cast(Ragged, batch[place]) for batch in known]) for place in range(1, 6)]
+        parts = [ragged.join([cast(Ragged, batch[place]) for batch in known]) for place in range(1, 7)]
         return _plain(states, *parts)
 
     def select(self, batch: Plain, rows: Tensor | slice) -> Plain:
@@ -132,19 +152,14 @@ class GraphNetwork(CandidateEncoder):
 
     def encode(self, batch: Plain) -> Encoded:
         """Return the features of the states and of their candidates."""
-        states, nodes, edges, links, candidates, members = _batch(batch)
+        states, nodes, edges, links, candidates, members, own = _batch(batch)
         rows, told = nodes.rows, candidates.rows
         if self.norm is not None and self.node_norm is not None and self.candidate_norm is not None:
             states, rows = self.norm.forward(states), self.node_norm.forward(rows)
             # Weights of what never varied are as they were drawn: on a new rule they would be noise.
             told = told * (self.candidate_norm.scale > 0)
         links_of = links.rows + nodes.begins[links.owners][:, None]
-        forth = functional.pad(edges.rows, (0, 1), value=1.0)
-        back = functional.pad(edges.rows, (0, 1), value=-1.0)
-        both, ends = torch.cat([forth, back]), torch.cat([links_of, links_of.flip(1)])
-        hidden = cast(Tensor, self.inputs(rows))
-        for layer in self.layers:
-            hidden = layer(hidden, both, ends[:, 0], ends[:, 1])
+        hidden = cast(Tensor, self.layers(self.inputs(rows), edges.rows, links_of))
         of_state = Ragged(hidden, nodes.counts)
         size = nodes.counts[:, None].log1p()
         whole = cast(
@@ -154,8 +169,17 @@ class GraphNetwork(CandidateEncoder):
         about = hidden[members.rows[:, 1] + nodes.begins[members.owners]]
         # Members come in the order of their candidates, so they are rows of these.
         of_candidate = Ragged(about, torch.bincount(owners, minlength=len(told)))
-        each = torch.cat([told, of_candidate.mean(), of_candidate.greatest()], dim=-1)
-        return Encoded(whole, cast(Tensor, self.each(each)), candidates.counts)
+        each = cast(
+            Tensor, self.each(torch.cat([told, of_candidate.mean(), of_candidate.greatest()], dim=-1))
+        )
+        unchanged = self._unchanged(hidden, nodes, own, told.shape[-1]) if self.no_op else None
+        return Encoded(whole, each, candidates.counts, unchanged)
+
+    def _unchanged(self, hidden: Tensor, nodes: Ragged, own: Ragged, told: int) -> Tensor:
+        """Return each state's own graph, encoded like a candidate without features; shape [B, width]."""
+        present = Ragged(hidden[own.rows + nodes.begins[own.owners]], own.counts)
+        features = [hidden.new_zeros(len(own.counts), told), present.mean(), present.greatest()]
+        return cast(Tensor, self.each(torch.cat(features, dim=-1)))
 
     def adapt(self, batch: Plain) -> None:
         """Update the input statistics, if inputs are normalised."""
@@ -167,39 +191,9 @@ class GraphNetwork(CandidateEncoder):
 
     def hide(self, batch: Plain, share: float, generator: torch.Generator) -> Plain:
         """Return a batch in which each feature of nodes, and of candidates, is 0 in some observations."""
-        states, nodes, edges, links, candidates, members = _batch(batch)
-        return _plain(
-            states,
-            _without(nodes, share, generator),
-            edges,
-            links,
-            _without(candidates, share, generator),
-            members,
-        )
-
-
-class _Attention(nn.Module):
-    """A layer of GATv2 with features of edges."""
-
-    def __init__(self, width: int, edge: int) -> None:
-        super().__init__()
-        self.source = orthogonal_linear(width, width, gain=1.0)
-        self.target = orthogonal_linear(width, width, gain=1.0)
-        self.edge = orthogonal_linear(edge, width, gain=1.0)
-        self.score = orthogonal_linear(width, 1, gain=1.0)
-        self.norm = nn.LayerNorm(width)
-
-    def forward(self, nodes: Tensor, edges: Tensor, sources: Tensor, targets: Tensor) -> Tensor:
-        """Return the nodes after one layer, shape [N, width]."""
-        sent = cast(Tensor, self.source(nodes))[sources] + self.edge(edges)
-        asked = functional.leaky_relu(sent + cast(Tensor, self.target(nodes))[targets], 0.2)
-        scores = cast(Tensor, self.score(asked))[:, 0]
-        most = scores.new_full((len(nodes),), -torch.inf).scatter_reduce(0, targets, scores.detach(), "amax")
-        weights = (scores - most[targets]).exp()
-        total = weights.new_zeros(len(nodes)).index_add(0, targets, weights)
-        shares = (weights / total[targets])[:, None]
-        heard = torch.zeros_like(nodes).index_add(0, targets, shares * sent)
-        return nodes + cast(Tensor, self.norm(functional.relu(heard)))
+        states, nodes, edges, links, candidates, members, own = _batch(batch)
+        shown = _without(nodes, share, generator), _without(candidates, share, generator)
+        return _plain(states, shown[0], edges, links, shown[1], members, own)
 
 
 def _without(part: Ragged, share: float, generator: torch.Generator) -> Ragged:

@@ -25,11 +25,14 @@ class Encoded(NamedTuple):
         states: Shape [N, B, features].
         candidates: Shape [N, M, features of a candidate], state after state; None where there are none.
         counts: Shape [B]; the number of candidates of each state. They add up to M.
+        unchanged: Shape [N, B, features of a candidate]; what ends an episode, as a candidate that changes
+            nothing. None where endings are scored by the state's features.
     """
 
     states: FloatArray
     candidates: FloatArray | None
     counts: IntArray
+    unchanged: FloatArray | None = None
 
 
 class PlainEncoder(Protocol):

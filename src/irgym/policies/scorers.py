@@ -42,7 +42,7 @@ class ActorHead:
     def __init__(self, networks: Sequence[Weights], layout: ActionLayout) -> None:
         self._shape = layout.segments, layout.width
         self._scores = Linear(networks, "scores")
-        self._pointer = _Pointer(networks, layout.width) if layout.pointed else None
+        self._pointer = _Pointer(networks, layout) if layout.pointed else None
 
     def __call__(self, encoded: Encoded, legal: BoolArray) -> FloatArray:
         """Return the scores of the one network."""
@@ -50,6 +50,7 @@ class ActorHead:
         if self._pointer is None:
             return fixed
         pointed = self._pointer(encoded, legal)
+        fixed[:, 0] = self._pointer.with_endings(fixed[:, 0], encoded)
         scores = np.pad(fixed, ((0, 0), (0, 0), (0, pointed.shape[-1])))
         scores[:, 0, self._shape[1] :] = pointed
         return scores
@@ -61,7 +62,7 @@ class ValueHead:
     def __init__(self, networks: Sequence[Weights], layout: ActionLayout) -> None:
         self._value = Linear(networks, "value")
         self._advantage = Linear(networks, "advantage")
-        self._pointer = _Pointer(networks, layout.width) if layout.pointed else None
+        self._pointer = _Pointer(networks, layout) if layout.pointed else None
 
     def __call__(self, encoded: Encoded, legal: BoolArray) -> FloatArray:
         """Return the values, shape [B, 1, W + K]."""
@@ -70,6 +71,7 @@ class ValueHead:
         if self._pointer is None:
             mean = advantages.mean(axis=-1, keepdims=True)
             return (value + advantages - mean)[:, None]
+        advantages = self._pointer.with_endings(advantages, encoded)
         advantages = np.concatenate([advantages, self._pointer(encoded, legal)], axis=-1)
         there = legal[:, 0, : advantages.shape[-1]]
         total = (advantages * there).sum(axis=-1, keepdims=True)
@@ -80,22 +82,32 @@ class ValueHead:
 class _Pointer:
     """Scores candidates by their features and the state's; see `irgym.networks.candidates.PointerHead`."""
 
-    def __init__(self, networks: Sequence[Weights], width: int) -> None:
-        self._width = width
+    def __init__(self, networks: Sequence[Weights], layout: ActionLayout) -> None:
+        self._width = layout.width
+        self._ends = layout.ends
         self._asks = Linear(networks, "pointer.state")
         self._asked = Linear(networks, "pointer.candidate")
         self._score = Linear(networks, "pointer.score")
 
     def __call__(self, encoded: Encoded, legal: BoolArray) -> FloatArray:
         """Return the mean of the networks' scores, padded with 0, shape [B, K]."""
-        states, candidates, counts = encoded
+        states, candidates, counts, _ = encoded
         assert candidates is not None
         check_rows(legal[:, 0, self._width :].sum(axis=-1), counts)
-        asked = np.repeat(self._asks(states), counts, axis=1)
-        scores = self._score(np.tanh(asked + self._asked(candidates))).mean(axis=0)[:, 0]
+        scores = self._scores(np.repeat(self._asks(states), counts, axis=1), candidates)
         padded = np.zeros((len(counts), counts.max(initial=0)), dtype=np.float32)
         padded[np.arange(padded.shape[-1]) < counts[:, None]] = scores
         return padded
+
+    def with_endings(self, fixed: FloatArray, encoded: Encoded) -> FloatArray:
+        """Return scores of shape [B, W], those of endings by the unchanged state where it is encoded."""
+        if encoded.unchanged is None:
+            return fixed
+        ending = self._scores(self._asks(encoded.states), encoded.unchanged)
+        return np.where(self._ends, ending[:, None], fixed)
+
+    def _scores(self, asked: FloatArray, candidates: FloatArray) -> FloatArray:
+        return self._score(np.tanh(asked + self._asked(candidates))).mean(axis=0)[:, 0]
 
 
 def check_rows(listed: NDArray[np.int64], rows: IntArray) -> None:

@@ -21,6 +21,7 @@ from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.counting import count
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.costs.features import CostFeatures
+from irgym.envs.graph.eqsat.choosing import TreeSearch
 from irgym.envs.graph.eqsat.settings import Settings
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.observing.drawing import drawing_of
@@ -59,6 +60,12 @@ RUNNER = "irgym.envs.graph.runner"
 
 TENSAT = "tensat"
 """The baseline by equality saturation, as in Tensat."""
+
+MCTS_EQSAT = "mcts-eqsat"
+"""The same where a tree search chooses the order of the rules, as in MCTS-GEB."""
+
+SATURATIONS: Mapping[str, TreeSearch | None] = {TENSAT: None, MCTS_EQSAT: TreeSearch()}
+"""The baselines by equality saturation, with the search for the order of their rules."""
 
 
 class GraphTask(Task[GraphState]):
@@ -252,12 +259,19 @@ class GraphTask(Task[GraphState]):
     def baseline_call(self, name: str, state: GraphState) -> Call:
         """Return the call that times a baseline and this state in turn.
 
-        The baseline is the original, optimised or run by another tool. `tensat` uses the task's rules, and
-        works under every objective.
+        The baseline is the original, optimised or run by another tool. Equality saturation uses the task's
+        rules, and works under every objective.
         """
-        if name == TENSAT:
+        if name in SATURATIONS:
             rules = tuple(rule.name for rule in self.rules)
-            settings = Settings(self.objective.name, rules, self.block, self.threads, VERSUS_ROUNDS)
+            settings = Settings(
+                self.objective.name,
+                rules,
+                self.block,
+                self.threads,
+                VERSUS_ROUNDS,
+                search=SATURATIONS[name],
+            )
             return Call(
                 "irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, settings)
             )

@@ -12,6 +12,7 @@ from irgym.envs.graph.costs import measuring
 from irgym.envs.graph.costs.signature import Signature
 from irgym.envs.graph.environment import GRAPH, GRAPH_TASO
 from irgym.envs.graph.eqsat import costs, running
+from irgym.envs.graph.eqsat.choosing import TreeSearch
 from irgym.envs.graph.eqsat.saturation import Limits
 from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
@@ -36,6 +37,20 @@ def test_costs_are_compared_under_any_objective():
     assert "stopped at the limit of 2 iterations" in versus.detail
     [tensat] = [baseline for baseline in GRAPH.baselines if baseline.name == "tensat"]
     assert tensat.any_objective and "graph-peers" in tensat.remedy
+
+
+def test_a_tree_search_for_the_order_of_the_rules_is_a_baseline_too():
+    alias = f"graph-taso:{URI.removeprefix('graph:')}"
+    task = GRAPH_TASO.task(alias).under("nodes")
+    call = capabilities.baseline_call(task, "mcts-eqsat", task.initial())
+    *before, settings = call.arguments
+    assert settings.search == TreeSearch()
+    quick = replace(settings, limits=Limits(nodes=100), search=TreeSearch(simulations=1, depth=1))
+    versus = running.against(*before, quick)
+    assert versus.baseline_ns < versus.ours_ns == len(task.graph.nodes)
+    assert "a tree search with" in versus.detail and "limit of 100 operators" in versus.detail
+    [mcts] = [baseline for baseline in GRAPH_TASO.baselines if baseline.name == "mcts-eqsat"]
+    assert mcts.any_objective and "graph-peers" in mcts.remedy
 
 
 def test_costs_under_model_are_those_of_measured_operators(monkeypatch: pytest.MonkeyPatch):

@@ -16,6 +16,7 @@ from irgym.envs.graph.observing.observations import KINDS
 from irgym.envs.graph.rewriting.transitions import KEPT
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 from irgym.envs.graph.task import GraphTask
+from irgym.policies.files import read_arrays
 from irgym.policies.run_folder import RunFolder
 
 TINY = GRAPH.dataset("tiny").train
@@ -37,6 +38,7 @@ def blocks(view: GraphObservation) -> list[Block]:
     owner[view.members[:, 1]] = view.members[:, 0]
     of_link = owner[view.links]
     assert (of_link[:, 0] == of_link[:, 1]).all(), "no edge leads from one graph to another"
+    assert (owner[: view.own] == -1).all() and (owner[view.own :] >= 0).all()
     found: list[Block] = []
     for number in range(-1, len(view.candidates)):
         [nodes], [edges] = np.nonzero(owner == number), np.nonzero(of_link[:, 0] == number)
@@ -146,10 +148,13 @@ def test_a_policy_trains_on_meta_graphs_of_a_program(tmp_path: Path):
     pytest.importorskip("torch")
     run = tmp_path / "run"
     settings = "hidden=8,8 shared=true episodes=2 minibatch=16 epochs=1 normalise_rewards=false"
+    settings += " attention=gat no_op=true"
     main(["train", "graph-taso", "--run", str(run), "--dataset", UPSAMPLING, "--observation", "meta-graph",
           "--reward", "x-rlflow", "--objective", "nodes", "--iterations", "2",
           "--set", *settings.split()])  # fmt: skip
     assert [line["iteration"] for line in RunFolder(run).read_metrics()] == [1, 2]
+    encoder = read_arrays(RunFolder(run).policy)["encoder"]
+    assert (encoder["attention"], encoder["no_op"]) == ("gat", True)
     main(["evaluate", str(run)])
     kept, raw = json.loads(RunFolder(run).evaluation.read_text())["rows"]
     assert kept["program"] == raw["program"] == UPSAMPLING

@@ -4,8 +4,9 @@ egglog (Zhang et al., PLDI 2023) maintains the equalities and answers queries. T
 stay in Python, by number of the value. Facts are loaded from files, which is the fastest way.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -101,6 +102,20 @@ class EGraph:
     def __len__(self) -> int:
         """Return the number of operators, pending ones included."""
         return len(self._known)
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Undo all changes at the end of a block. There must be no pending operators at its beginning."""
+        before = dict(vars(self))
+        for name in ("_facts", "_declared", "_asked", "_known"):
+            before[name] = before[name].copy()
+        before["_arities"] = {operator: arities.copy() for operator, arities in self._arities.items()}
+        self._run("(push)")
+        try:
+            yield
+        finally:
+            self._run("(pop)")
+            vars(self).update(before)
 
     def canonical(self, value: int) -> int:
         """Return the number that represents a value; the number itself for a new value."""

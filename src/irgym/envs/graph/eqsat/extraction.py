@@ -89,6 +89,22 @@ def extract(choices: Choices, roots: Sequence[Class], seconds: float) -> Extract
     return Extraction(chosen, cost, how, optimal=False)
 
 
+def rough_cost(choices: Choices, roots: Sequence[Class]) -> float:
+    """Return the cost of a cheap way to make some values: each by its cheapest tree, operators counted once.
+
+    It is found much faster than the cheapest, which is at most this.
+
+    Args:
+        choices: Choices for each value.
+        roots: The values to make.
+
+    Raises:
+        ValueError: There is no choice for a needed value.
+    """
+    _, trees = _cheapest_trees(choices)
+    return sum(choice.cost for choice in _ordered(trees, roots).values())
+
+
 def _cheapest_trees(choices: Choices) -> tuple[dict[Class, float], dict[Class, Choice]]:
     """Return cost and choice of the cheapest tree of each value, where values used twice count twice.
 

@@ -5,9 +5,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from irgym.envs.graph.eqsat.choosing import TreeSearch, chosen_saturation
 from irgym.envs.graph.eqsat.costs import Prices
 from irgym.envs.graph.eqsat.egraph import ENode
-from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, extract
+from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, extract, rough_cost
 from irgym.envs.graph.eqsat.saturation import Limits, Saturation, saturate
 from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
@@ -27,20 +28,23 @@ class Optimised:
     Attributes:
         graph: The cheapest graph found, with the inputs and outputs of the original.
         saturation: The saturated e-graph.
-        extraction: The extraction of the graph.
+        extraction: The extraction from the e-graph.
+        kept: Whether the graph is the original, since the extracted graph costs more.
         seconds: Wall-clock time of saturation, measurements and extraction.
     """
 
     graph: Graph
     saturation: Saturation
     extraction: Extraction
+    kept: bool
     seconds: float
 
     @property
     def words(self) -> str:
         """Limits and optimality of the result, in words."""
         nodes = self.saturation.iterations[-1].nodes
-        return f"{self.saturation.stopped}, with {nodes:,} operators; {self.extraction.how}"
+        kept = "; it costs more than the original, which is kept" if self.kept else ""
+        return f"{self.saturation.stopped}, with {nodes:,} operators; {self.extraction.how}{kept}"
 
 
 def optimised(
@@ -50,8 +54,9 @@ def optimised(
     block: int,
     limits: Limits,
     extraction_s: float = EXTRACTION_S,
+    search: TreeSearch | None = None,
 ) -> Optimised:
-    """Return the cheapest graph that equality saturation finds.
+    """Return the cheapest graph that equality saturation finds; it costs at most as much as the original.
 
     Args:
         graph: The graph.
@@ -60,18 +65,37 @@ def optimised(
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
         limits: Limits of the saturation.
         extraction_s: Time limit of the extraction.
+        search: Settings of a tree search that chooses the order of the rules; by default all rules are
+            applied in each iteration.
 
     Raises:
         BackendError: egglog or scipy is not installed.
         BaselineError: The graph has operators with subgraphs.
     """
     started = time.perf_counter()
-    saturation = saturate(graph, rules, block, limits)
+
+    def cheapest_tree(tensors: Tensors) -> float:
+        return rough_cost(_choices(tensors, prices), _roots(tensors))
+
+    if search is None:
+        saturation = saturate(graph, rules, block, limits)
+    else:
+        saturation = chosen_saturation(graph, rules, block, limits, cheapest_tree, search)
     tensors = saturation.tensors
-    roots = [_made(tensors.canonical(name)) for name in graph.outputs]
-    extraction = extract(_choices(tensors, prices), roots, extraction_s)
-    cheapest = _graph_of(tensors, extraction)
-    return Optimised(cheapest, saturation, extraction, time.perf_counter() - started)
+    extraction = extract(_choices(tensors, prices), _roots(tensors), extraction_s)
+    kept = total(graph, prices) < extraction.cost
+    cheapest = graph if kept else _graph_of(tensors, extraction)
+    return Optimised(cheapest, saturation, extraction, kept, time.perf_counter() - started)
+
+
+def total(graph: Graph, prices: Prices) -> float:
+    """Return the cost of the operators of a graph, all of which have a cost."""
+    operators = [(graph, node) for node in graph.nodes.values()]
+    return sum(prices(operators, len(operators)))
+
+
+def _roots(tensors: Tensors) -> list[Class]:
+    return [_made(tensors.canonical(name)) for name in tensors.graph.outputs]
 
 
 def _made(value: int) -> Class:

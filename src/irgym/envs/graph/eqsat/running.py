@@ -1,4 +1,4 @@
-"""The baseline `tensat` in a child process: saturation of a model, and its result in turn with ours."""
+"""The baselines `tensat` and `mcts-eqsat` in a child process: their results, in turn with ours."""
 
 from dataclasses import replace
 
@@ -6,7 +6,7 @@ from irgym.base.errors import BaselineError, IrgymError
 from irgym.core.baseline import Versus
 from irgym.envs.graph.checking.checks import SEED, checked_on
 from irgym.envs.graph.eqsat.costs import Measured, Prices, counted
-from irgym.envs.graph.eqsat.optimising import optimised
+from irgym.envs.graph.eqsat.optimising import optimised, total
 from irgym.envs.graph.eqsat.settings import Settings
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rules.catalogue import RULES
@@ -40,7 +40,7 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
     prices: Prices = counted if settings.objective == "nodes" else measured
     known = {rule.name: rule for rule in RULES}
     rules = [known[name] for name in settings.rules]
-    found = optimised(loaded.graph, rules, prices, settings.block, settings.limits)
+    found = optimised(loaded.graph, rules, prices, settings.block, settings.limits, search=settings.search)
     checked, feeds = checked_on(path, SEED)
 
     def program(of: Graph, level: str) -> Program:
@@ -55,7 +55,7 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
     how = f"egglog, {found.words}{chosen_by}; {found.seconds:.1f} s"
     if settings.objective != "time":
         program(found.graph, OFF)  # checks the results
-        return Versus.of([(_total(graph, prices), _total(found.graph, prices))], how)
+        return Versus.of([(total(graph, prices), total(found.graph, prices))], how)
     timed: list[Versus] = []
     refused = ""
     for name in LEVELS:  # one at a time: each session has a copy of the weights
@@ -71,9 +71,3 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
         raise BaselineError(f"the result of tensat does not run ({refused}): leave it out")
     best = min(timed, key=lambda versus: versus.ratio)
     return replace(best, detail=f"{best.detail}, {threads_text(settings.threads)}")
-
-
-def _total(graph: Graph, prices: Prices) -> float:
-    """Return the total cost of the operators of a graph, all of which have a cost."""
-    nodes = list(graph.nodes.values())
-    return sum(prices([(graph, node) for node in nodes], len(nodes)))

@@ -5,8 +5,11 @@ iterations only, since each pair of operators that they match creates more pairs
 """
 
 import time
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain
 
 from irgym.envs.graph.eqsat.egraph import ENode
 from irgym.envs.graph.eqsat.queries import Query, queries
@@ -102,48 +105,114 @@ def saturate(graph: Graph, rules: Sequence[Rule], block: int, limits: Limits) ->
         BackendError: egglog is not installed.
         BaselineError: The graph has operators with subgraphs.
     """
-    return _Saturating(
-        Tensors(graph, block), [rule for rule in rules if rule.name not in ITSELF], limits
-    ).run()
+    growing = Growing(graph, rules, block, limits)
+    iterations: list[Iteration] = []
+    saturated, stopped = False, ""
+    while not stopped:
+        before = growing.tensors.egraph.nodes
+        tried, stopped = growing.apply(growing.permitted())
+        iterations.append(growing.iteration(tried))
+        if not stopped and growing.tensors.egraph.nodes == before:
+            saturated, stopped = True, f"saturated after {counted(len(iterations), 'iteration')}"
+        elif stopped:
+            stopped = f"stopped at the limit of {stopped} in iteration {len(iterations)}"
+        elif len(iterations) == limits.iterations:
+            stopped = f"stopped at the limit of {counted(limits.iterations, 'iteration')}"
+    if saturated and len(iterations) > limits.multi:
+        stopped += f", the first {limits.multi} with multi-pattern rules"
+    return Saturation(growing.tensors, tuple(iterations), stopped, saturated)
 
 
-class _Saturating:
-    def __init__(self, tensors: Tensors, rules: Sequence[Rule], limits: Limits) -> None:
-        self._tensors = tensors
-        self._rules = rules
-        self._limits = limits
-        self._start = time.perf_counter()
+class Growing:
+    """An e-graph that rules extend, within limits of operators, time and uses of multi-pattern rules.
+
+    Args:
+        graph: The original graph.
+        rules: The rules.
+        block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
+        limits: The limits. Time counts from now.
+
+    Attributes:
+        tensors: The e-graph.
+        limits: The limits.
+
+    Raises:
+        BackendError: egglog is not installed.
+        BaselineError: The graph has operators with subgraphs.
+    """
+
+    def __init__(self, graph: Graph, rules: Sequence[Rule], block: int, limits: Limits) -> None:
+        self.tensors = Tensors(graph, block)
+        self.limits = limits
+        self._rules = [rule for rule in rules if rule.name not in ITSELF]
+        self._multi = {rule.name for rule in self._rules if is_multi(rule)}
+        self._uses: Counter[str] = Counter()
         self._done: set[tuple[str, tuple[ENode, ...]]] = set()
+        self._start = time.perf_counter()
 
-    def run(self) -> Saturation:
-        limits = self._limits
-        iterations: list[Iteration] = []
-        saturated, stopped = False, ""
-        while not stopped:
-            multi = len(iterations) < limits.multi
-            before = self._tensors.egraph.nodes
-            tried, stopped = self._iterate([rule for rule in self._rules if multi or not is_multi(rule)])
-            self._tensors.rebuild()
-            iterations.append(Iteration(len(self._tensors.egraph.nodes), tried, self._seconds()))
-            if not stopped and self._tensors.egraph.nodes == before:
-                saturated, stopped = True, f"saturated after {_count(len(iterations), 'iteration')}"
-            elif stopped:
-                stopped = f"stopped at the limit of {stopped} in iteration {len(iterations)}"
-            elif len(iterations) == limits.iterations:
-                stopped = f"stopped at the limit of {_count(limits.iterations, 'iteration')}"
-        if saturated and len(iterations) > limits.multi:
-            stopped += f", the first {limits.multi} with multi-pattern rules"
-        return Saturation(self._tensors, tuple(iterations), stopped, saturated)
+    @property
+    def seconds(self) -> float:
+        """Wall-clock time since the beginning."""
+        return time.perf_counter() - self._start
 
-    def _iterate(self, rules: Sequence[Rule]) -> tuple[int, str]:
-        """Apply rules to all current matches; return the number of tries, and the limit that was reached."""
-        egraph, tried = self._tensors.egraph, 0
+    def permitted(self) -> list[Rule]:
+        """Return the rules without the multi-pattern rules that were applied `Limits.multi` times."""
+        return [
+            rule
+            for rule in self._rules
+            if rule.name not in self._multi or self._uses[rule.name] < self.limits.multi
+        ]
+
+    def untried(self) -> list[Rule]:
+        """Return the permitted rules that have matches at which they were not tried yet."""
+        egraph = self.tensors.egraph
+        asked = {rule.name: queries(rule.pattern, egraph.arities) for rule in self.permitted()}
+        found: dict[Query, list[tuple[ENode, ...]]] = {}
+        for query, nodes in egraph.matches(dict.fromkeys(chain.from_iterable(asked.values()))):
+            found.setdefault(query, []).append(nodes)
+        return [
+            rule
+            for rule in self.permitted()
+            if any(
+                (rule.name, nodes) not in self._done
+                for query in asked[rule.name]
+                for nodes in found.get(query, ())
+            )
+        ]
+
+    def apply(self, rules: Sequence[Rule]) -> tuple[int, str]:
+        """Apply rules, each to its matches at that time, and merge equal values at the end.
+
+        Returns:
+            The number of tries, and the limit that was reached, in words; empty if none was.
+        """
+        self._uses.update(rule.name for rule in rules)
+        tried, stopped = self._tried(rules)
+        self.tensors.rebuild()
+        return tried, stopped
+
+    def iteration(self, tried: int) -> Iteration:
+        """Return the present size and time as an iteration with a number of tries."""
+        return Iteration(len(self.tensors.egraph.nodes), tried, self.seconds)
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Undo all changes at the end of a block; the time that it took counts."""
+        uses, done = self._uses.copy(), self._done.copy()
+        with self.tensors.trial():
+            try:
+                yield
+            finally:
+                self._uses, self._done = uses, done
+
+    def _tried(self, rules: Sequence[Rule]) -> tuple[int, str]:
+        egraph, tried = self.tensors.egraph, 0
         for rule in rules:
             for query, found in egraph.matches(queries(rule.pattern, egraph.arities)):
-                if len(egraph) > self._limits.nodes:
-                    return tried, f"{self._limits.nodes:,} operators"
-                if self._seconds() > self._limits.seconds:
-                    return tried, f"{self._limits.seconds:g} s"
+                if len(egraph) > self.limits.nodes:
+                    return tried, f"{self.limits.nodes:,} operators"
+                if self.seconds > self.limits.seconds:
+                    return tried, f"{self.limits.seconds:g} s"
                 tried += self._try(rule, query, found)
         return tried, ""
 
@@ -152,12 +221,10 @@ class _Saturating:
         if key in self._done:
             return False
         self._done.add(key)
-        self._tensors.apply(rule, query, found)
+        self.tensors.apply(rule, query, found)
         return True
 
-    def _seconds(self) -> float:
-        return time.perf_counter() - self._start
 
-
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}{'s' if number != 1 else ''}"
+def counted(number: int, name: str) -> str:
+    """Return a number with a noun, in the plural unless it is 1."""
+    return f"{number:,} {name}{'s' if number != 1 else ''}"

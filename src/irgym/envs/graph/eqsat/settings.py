@@ -1,7 +1,8 @@
-"""Settings of the baseline `tensat`."""
+"""Settings of the baselines `tensat` and `mcts-eqsat`."""
 
 from dataclasses import dataclass, field
 
+from irgym.envs.graph.eqsat.choosing import TreeSearch
 from irgym.envs.graph.eqsat.saturation import Limits
 
 
@@ -17,6 +18,7 @@ class Settings:
         threads: Threads of an operator.
         rounds: Rounds of timings.
         limits: Limits of the saturation.
+        search: Settings of the search for the order of the rules; None for a fixed order.
     """
 
     objective: str
@@ -25,3 +27,4 @@ class Settings:
     threads: int
     rounds: int
     limits: Limits = field(default_factory=Limits)
+    search: TreeSearch | None = None

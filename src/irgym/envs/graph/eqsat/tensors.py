@@ -1,6 +1,7 @@
 """An e-graph of tensors: built from a graph, and extended by the rewrites of its parts."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -94,6 +95,18 @@ class Tensors:
             for node in self._written
         ]
         return list(dict.fromkeys(written))
+
+    @contextmanager
+    def trial(self) -> Generator[None]:
+        """Undo all changes at the end of a block; failures of rules stay noted."""
+        before = dict(vars(self))
+        for name in ("_heads", "_attributes", "_types", "weights", "_sizes", "_numbers"):
+            before[name] = before[name].copy()
+        with self.egraph.trial():
+            try:
+                yield
+            finally:
+                vars(self).update(before)
 
     def _fresh(self, kind: TensorType | None) -> int:
         self._count += 1

@@ -129,6 +129,7 @@ def meta_graph_of(task: Any, state: GraphState) -> GraphObservation:
         np.zeros(1, dtype=np.float32),
         candidates=np.zeros((len(candidates), 0), dtype=np.float32),
         members=seen.members(),
+        present=seen.begins[1],
     )
 
 
