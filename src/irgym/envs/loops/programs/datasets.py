@@ -1,12 +1,11 @@
 """Data sets of contractions, each with a fixed split into training and test programs."""
 
-import hashlib
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 
 from irgym.base.errors import ProgramError
-from irgym.core.dataset import Dataset
+from irgym.core.dataset import Dataset, divided
 from irgym.core.uri import Option, read_options
 from irgym.envs.loops.programs.contraction import parse_uri
 
@@ -75,19 +74,8 @@ REAL_CONVOLUTIONS = (
 """Layers of published image networks, batch 1; the shapes are those of the networks' papers."""
 
 
-def is_test(uri: str) -> bool:
-    """Say whether a program belongs to the test split: one in ten, by the SHA-256 of its URI."""
-    return int.from_bytes(hashlib.sha256(uri.encode()).digest()[:8], "big") % 10 == 0
-
-
 def _split(name: str, description: str, uris: Iterable[str]) -> Dataset:
-    every = list(dict.fromkeys(uris))
-    return Dataset(
-        name,
-        description,
-        train=tuple(uri for uri in every if not is_test(uri)),
-        test=tuple(uri for uri in every if is_test(uri)),
-    )
+    return Dataset(name, description, *divided({uri: uri for uri in uris}))
 
 
 def _mm_range(name: str, low: int, high: int) -> Dataset:
