@@ -1,7 +1,6 @@
 """Selections of programs: the options of commands that run on the programs of a data set, defined once."""
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from irgym.api.checks import check_number, check_options
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.catalogue import locate
 from irgym.core.dataset import Dataset, spread
-from irgym.core.datasets import DATASETS, DatasetSpec, Programs, dataset_named, left_out_text
+from irgym.core.datasets import DATASETS, NAME, DatasetSpec, Programs, dataset_named, left_out_text
 from irgym.core.environment import Environment
 
 DatasetNames: TypeAlias = Annotated[
@@ -27,8 +26,6 @@ DatasetNames: TypeAlias = Annotated[
     ),
 ]
 """Names programs, as `irgym.core.datasets.Programs`; on the command line a text."""
-
-_NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 
 
 def check_dataset(dataset: object, holdout: object) -> None:
@@ -130,7 +127,7 @@ def register_dataset(
     from irgym.api.programs import environment_named
 
     home = environment_named(environment)
-    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not isinstance(name, str) or not NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise IrgymError(f"{name!r} cannot name a data set: use letters, digits, _, - and .")
     if name in home.dataset_names():
         raise IrgymError(f"{environment} has a data set {name!r}: choose another name")

@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
 Programs: TypeAlias = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 """Names programs: the name of a data set, a list's file, a folder, a glob, a program's file or URI, a grid;
 or several of these, as a sequence or joined by `+`."""
+
+NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
+"""The form of the names of one's own data sets."""
 
 FORMS = "a file, a folder, a glob, a URI, or a grid such as FAMILY:SIZE=64:128:16"
 """The forms that name programs beside the names of data sets, in words."""
@@ -112,7 +116,7 @@ def dataset_named(
             too many programs.
         BackendError: A package that reads programs is missing.
     """
-    names = [environment.default_dataset] if given is None else _texts(given)
+    names = [environment.default_dataset] if given is None else _texts(environment, given)
     parts = [_named(environment, name) for name in names]
     whole = parts[0] if len(parts) == 1 else _joined(parts, " + ".join(names))
     if holdout is not None:
@@ -148,7 +152,7 @@ class _Part:
         return tuple(dict.fromkeys((*self.train, *self.test, *self.free)))
 
 
-def _texts(given: Programs) -> list[str]:
+def _texts(environment: "Environment", given: Programs) -> list[str]:
     """Return the texts that are given, those joined by `+` as several.
 
     Raises:
@@ -161,15 +165,17 @@ def _texts(given: Programs) -> list[str]:
     for text in cast(Sequence[object], several):
         if not isinstance(text, str | os.PathLike) or not os.fspath(cast(str, text)):
             raise ProgramError(f"programs are named by texts or paths, not by {text!r}: give one")
-        texts += _pieces(os.fspath(cast(str, text)))
+        texts += _pieces(environment, os.fspath(cast(str, text)))
     return texts
 
 
-def _pieces(text: str) -> list[str]:
+def _pieces(environment: "Environment", text: str) -> list[str]:
     """Divide a text at each `+` that stands neither in brackets nor in the path of a file or folder."""
+    if "+" not in text:
+        return [text]
     path = re.split("[?#]", text, maxsplit=1)[0]
-    rest = path.partition(":")[2] if _is_uri(path) else path
-    if "+" not in text or Path(rest).exists():
+    rest = path.partition(":")[2] if _is_uri(environment, path) else path
+    if Path(rest).exists():
         return [text]
     pieces = re.findall(r"(?:\[[^\]]*\]|[^+])+", text)
     if "+".join(pieces) != text:
@@ -181,7 +187,7 @@ def _named(environment: "Environment", text: str) -> _Part:
     """Return the programs that a text without `+` names."""
     if text in environment.dataset_names():
         return _fixed(environment.dataset(text))
-    if text in DATASETS:
+    if NAME.fullmatch(text) and text in DATASETS:
         return _registered(environment, text)
     listing = _listing(environment, text)
     if listing is not None:
@@ -217,7 +223,7 @@ def _registered(environment: "Environment", name: str) -> _Part:
 
     def whole(programs: Programs | Callable[[], Programs]) -> _Part:
         given = programs() if callable(programs) else programs
-        return _joined([_named_in_spec(environment, name, text) for text in _texts(given)], name)
+        return _joined([_named_in_spec(environment, name, text) for text in _texts(environment, given)], name)
 
     first = whole(spec.programs)
     described = replace(first, description=spec.description or first.description)
@@ -238,7 +244,7 @@ def _named_in_spec(environment: "Environment", name: str, text: str) -> _Part:
 def _listing(environment: "Environment", text: str) -> Path | None:
     """Return the file of a list of programs, if a text names a file that is no program."""
     path = Path(text)
-    if _is_uri(text) or not is_file(path):
+    if _is_uri(environment, text) or not is_file(path):
         return None
     return path if _reader(environment).program_of(path, ()) is None else None
 
@@ -247,7 +253,7 @@ def _listed(environment: "Environment", text: str, path: Path) -> _Part:
     """Return the programs of a list."""
     splits: dict[str, list[str]] = {"train": [], "test": [], "": []}
     left_out: list[str] = []
-    for line in read_list(path, ENVIRONMENTS.__contains__):
+    for line in read_list(path, cache(ENVIRONMENTS.__contains__)):
         try:
             found = _expanded(environment, line.text)
             if found is None:
@@ -263,7 +269,7 @@ def _listed(environment: "Environment", text: str, path: Path) -> _Part:
 
 def _expanded(environment: "Environment", text: str) -> _Part | None:
     """Return the programs of a URI, a file, a folder, a glob or a grid; None if a text is none of them."""
-    if _is_uri(text):
+    if _is_uri(environment, text):
         return _Part(text, "a URI", free=tuple(_programs(environment, text)))
     file = text if is_file(Path(text)) else re.split("[?#]", text, maxsplit=1)[0]
     if is_file(Path(file)):
@@ -281,9 +287,11 @@ def _expanded(environment: "Environment", text: str) -> _Part | None:
     return None
 
 
-def _is_uri(text: str) -> bool:
+def _is_uri(environment: "Environment", text: str) -> bool:
     scheme, colon, _ = text.partition(":")
-    return bool(colon) and scheme in ENVIRONMENTS
+    if not colon or (environment.grammar is not None and is_grid(environment.grammar, text)):
+        return False  # known without a look at other packages, which takes time
+    return scheme in ENVIRONMENTS
 
 
 def _of_files(environment: "Environment", text: str, description: str, files: Iterable[Path]) -> _Part:
