@@ -93,15 +93,15 @@ def test_twelve_programs_by_one_name(
     assert len(everything) == 12 and read(run / "config.json")["dataset"] == data[1]
     assert irgym("evaluate", run, "--limit", "1").code == 0
     again = irgym("compare", environment, *data, "--methods", "base", "--limit", "1", "--json", done)
-    assert again.code == 0 and tested(done) == tested(run / "evaluation.json")
-    assert set(tested(done)) < set(everything)
+    assert again.code == 0 and programs_of(done) == programs_of(run / "evaluation.json")
+    assert set(programs_of(done)) < set(everything)
 
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
 
 
-def tested(path: Path) -> list[str]:
+def programs_of(path: Path) -> list[str]:
     """Return the programs of a comparison."""
     return list(dict.fromkeys(row["program"] for row in read(path)["rows"]))
 
@@ -139,12 +139,12 @@ def test_shares_are_kept_with_the_run(irgym: Command, tmp_path: Path):
     split = tmp_path / "split.json"
     assert irgym("programs", "loops", *words, "--split", "test", "--json", split).code == 0
     assert irgym("evaluate", tmp_path / "run", "--limit", "3").code == 0
-    evaluated = tested(tmp_path / "run" / "evaluation.json")
+    evaluated = programs_of(tmp_path / "run" / "evaluation.json")
     found = read(split)["programs"]
     assert set(evaluated) < set(found) and len(found) > 10
     given = ("loops://mm/5x5x5", "loops://mm/6x5x5")
     assert irgym("evaluate", tmp_path / "run", "--programs", *given).code == 0
-    assert tested(tmp_path / "run" / "evaluation.json") == list(given)
+    assert programs_of(tmp_path / "run" / "evaluation.json") == list(given)
 
 
 def test_programs_filters_and_saves(irgym: Command, tmp_path: Path):

@@ -12,6 +12,7 @@ from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.datasets import DATASETS, DatasetSpec, Programs, dataset_named, dataset_names, registered
 from irgym.core.program_files import digest_of, list_text
+from irgym.envs.graph.environment import GraphEnvironment
 
 LOOPS, HLO, GRAPH = (ENVIRONMENTS.load(name) for name in ("loops", "hlo", "graph"))
 TASO = ENVIRONMENTS.load("graph-taso")
@@ -201,7 +202,7 @@ def test_what_names_nothing_is_refused(tmp_path: Path):
 
 
 def test_files_that_are_no_programs_are_left_out_of_folders_only(tmp_path: Path):
-    class Picky(type(GRAPH)):
+    class Picky(GraphEnvironment):
         def parts(self, uri: str, target: object = None) -> Sequence[str]:
             if uri.endswith("m0.onnx"):
                 raise ProgramError("m0 is broken: mend it")
