@@ -228,7 +228,8 @@ def test_the_digest_changes_with_a_file_only(tmp_path: Path):
 
 @pytest.fixture
 def own() -> Iterator[None]:
-    """Forget the data sets that a test registers."""
+    """Forget the data sets that this process has registered, before and after a test."""
+    DATASETS.added.clear()
     yield
     DATASETS.added.clear()
 
@@ -275,6 +276,7 @@ def entry(name: str, value: str) -> EntryPoint:
     return EntryPoint(name, value, "irgym.datasets")
 
 
+@pytest.mark.usefixtures("own")
 def test_names_of_other_packages(monkeypatch: pytest.MonkeyPatch):
     places = {"theirs": "THEIRS", "tiny": "TINY", "bad": "MM"}
     found = [entry(name, f"{__name__}:{place}") for name, place in places.items()]
