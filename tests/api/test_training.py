@@ -1,6 +1,7 @@
 """Training and evaluating from Python: a run folder as the commands make it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -72,6 +73,20 @@ def test_one_program_is_a_data_set(tmp_path: Path):
             tmp_path / "other",
             training=irgym.Training(dataset="loops://mm/8x8x8", hyperparameters=SMALL),
         )
+
+
+def test_programs_as_a_list_are_the_runs(tmp_path: Path):
+    run = tmp_path / "run"
+    training = irgym.Training(dataset=list(URIS[:3]), holdout=0.5, iterations=1, hyperparameters=SMALL)
+    irgym.train("passes", run, training=training)
+    assert RunFolder(run).problem().dataset == tuple(URIS[:3])
+    both = irgym.evaluate(run, evaluating=irgym.Evaluating(split="all")).programs
+    tested = irgym.evaluate(run).programs
+    assert sorted(both) == sorted(URIS[:3]) and 0 < len(tested) < 3
+    assert irgym.evaluate(run, URIS[3]).programs == [URIS[3]]
+    irgym.train("passes", run, training=replace(training, iterations=2, resume=True))
+    with pytest.raises(IrgymError, match="dataset"):
+        irgym.train("passes", run, training=replace(training, iterations=3, resume=True, dataset=URIS[0]))
 
 
 @pytest.mark.parametrize("agent", [name for name in AGENTS.builtin if name not in FARMED])

@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 from commands import Command
+from passes import URIS
 from small_graphs import graph_of
 
+from irgym.core.datasets import DATASETS, DatasetSpec
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
@@ -145,6 +147,8 @@ def test_shares_are_kept_with_the_run(irgym: Command, tmp_path: Path):
     given = ("loops://mm/5x5x5", "loops://mm/6x5x5")
     assert irgym("evaluate", tmp_path / "run", "--programs", *given).code == 0
     assert programs_of(tmp_path / "run" / "evaluation.json") == list(given)
+    refused = irgym("evaluate", tmp_path / "run", "--programs", *given, "--limit", "1")
+    assert refused.code == 2 and "exclude each other" in refused.err
 
 
 def test_programs_filters_and_saves(irgym: Command, tmp_path: Path):
@@ -170,6 +174,19 @@ def test_what_is_left_out_is_told(irgym: Command, tmp_path: Path):
     assert listed.code == 0 and f"# left out: 1 of {tmp_path}, such as: clang cannot compile" in listed.out
     compared = irgym("compare", "cse", "--dataset", tmp_path, "--methods", "base", "--limit", "1")
     assert compared.code == 0 and "left out: 1 of" in compared.out + compared.err
+
+
+def test_names_of_ones_own_are_listed(irgym: Command, monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setitem(DATASETS.added, "small", DatasetSpec("passes", URIS[:3], description="small ones"))
+    monkeypatch.setitem(DATASETS.added, "lost", DatasetSpec("towers", URIS))
+    listed = irgym("programs", "passes")
+    assert "# data sets: all, small" in listed.out and "small" not in irgym("programs", "hlo").out
+    monkeypatch.setattr("irgym.cli.envs.environments", list)
+    found = irgym("envs", "--json", tmp_path / "envs.json")
+    assert (
+        "small ones" in found.out and "'lost' cannot be used: there is no environment 'towers'" in found.out
+    )
+    assert read(tmp_path / "envs.json")["datasets"] == {"small": "passes"}
 
 
 @pytest.mark.parametrize(

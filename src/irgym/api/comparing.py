@@ -8,7 +8,6 @@ from pathlib import Path
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
-from irgym.api.selecting import uris_of
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
@@ -57,7 +56,7 @@ def compare(
     watching = observer or ComparisonObserver()
     plan = ComparisonPlan(
         environment=found,
-        programs=tuple(uris_of(programs) or comparing.uris(found, watching.note)),
+        programs=comparing.uris(found, programs, watching.note),
         methods=found.default_methods if methods is None else texts_of(methods, "methods"),
         budget=limits,
         seed=seed,

@@ -256,7 +256,13 @@ class Imitating:
 
 @dataclass(frozen=True)
 class Evaluating(Selecting):
-    """Evaluation of a trained policy on programs; data set and share are the run's unless given."""
+    """Evaluation of a trained policy on programs."""
+
+    dataset: DatasetNames = None
+    """Programs: a name, a list's file, a folder, a glob, a URI or a grid, several joined by +; by default the
+    run's."""
+    holdout: float | None = None
+    """Share of test programs, to divide the data set again; by default the run's, if the data set is."""
 
 
 @dataclass(frozen=True)

@@ -80,23 +80,37 @@ class Selecting:
         """
         return dataset_named(environment, self.dataset, self.holdout)
 
-    def uris(self, environment: Environment, note: Callable[[str], None] | None = None) -> tuple[str, ...]:
-        """Return the programs of the split.
+    def uris(
+        self,
+        environment: Environment,
+        programs: Sequence[str | Path] = (),
+        note: Callable[[str], None] | None = None,
+    ) -> tuple[str, ...]:
+        """Return the programs that are named, or else those of the split.
 
         Args:
             environment: The environment.
+            programs: URIs or files.
             note: Called with a line on files that are no programs, if there are any.
 
         Raises:
-            ProgramError: The data set does not exist, or the split is empty.
+            IrgymError: The data set does not exist, or the split is empty; or both ways are given.
         """
+        named = _uris_of(programs)
+        if named:
+            if (self.dataset, self.holdout, self.limit) != (None, None, None):
+                raise IrgymError(
+                    "programs and a data set exclude each other: leave out --programs, or --dataset, "
+                    "--holdout and --limit"
+                )
+            return tuple(named)
         dataset = self.whole(environment)
         if note is not None and dataset.left_out:
             note(left_out_text(dataset))
         return tuple(spread(dataset.split(self.split), self.limit))
 
 
-def uris_of(programs: Sequence[str | Path]) -> list[str]:
+def _uris_of(programs: Sequence[str | Path]) -> list[str]:
     """Return the URIs of programs; files become those of whoever reads them."""
     if not isinstance(programs, str | list | tuple):
         raise ProgramError(f"programs are URIs or files, not {programs!r}: give a list of them")

@@ -9,7 +9,7 @@ from irgym.api.checks import check_file, check_name, check_options, check_second
 from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
 from irgym.api.requests import Evaluating, Measuring, Training, checked
-from irgym.api.selecting import recorded, uris_of
+from irgym.api.selecting import recorded
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
@@ -310,7 +310,7 @@ def evaluate(
     )
     plan = ComparisonPlan(
         environment=found,
-        programs=tuple(uris_of(programs) or _of_run(evaluating, problem).uris(found, note)),
+        programs=_named(evaluating, programs, problem).uris(found, programs, note),
         methods=(f"policy:{folder.path}",),
         budget=Budget(evaluations=1),
         seed=seed,
@@ -328,9 +328,9 @@ def evaluate(
     return comparison
 
 
-def _of_run(evaluating: Evaluating, problem: RunProblem) -> Evaluating:
-    """Return a selection with the data set and the share of the run where none are given."""
-    if evaluating.dataset is not None:
+def _named(evaluating: Evaluating, programs: Sequence[str | Path], problem: RunProblem) -> Evaluating:
+    """Return a selection with the data set and the share of the run where neither is given, nor programs."""
+    if evaluating.dataset is not None or programs:
         return evaluating
     holdout = problem.holdout if evaluating.holdout is None else evaluating.holdout
     return replace(evaluating, dataset=problem.dataset, holdout=holdout)

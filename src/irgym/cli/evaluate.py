@@ -33,7 +33,6 @@ class Evaluate:
     programs: tuple[str, ...] = ()
     """URIs or files; by default a split of the data set."""
     evaluating: OmitArgPrefixes[Evaluating] = field(default_factory=Evaluating)
-    """Data set and share of test programs are the run's unless given."""
     seed: int = 0
     """Seed of the inputs that results are checked on."""
     measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
