@@ -80,7 +80,22 @@ def test_the_first_set_that_names_a_program_decides_its_split():
     moved = fixed.test[0]
     found = dataset_named(LOOPS, ["mm64_128_16_range", moved, "mm:m=1:40,n=8,k=8"], None)
     assert moved in found.test and moved not in found.train and set(fixed.train) <= set(found.train)
-    assert set(MM) <= set(found.all)
+    assert set(MM) <= set(found.all) and len(set(found.test)) == len(found.test)
+
+
+def test_a_list_that_comes_first_decides(tmp_path: Path):
+    other = dataset_named(LOOPS, MM).train[0]
+    listing = listed(tmp_path, "# test", other)
+    assert dataset_named(LOOPS, [listing, *MM]).test.count(other) == 1
+    assert other not in dataset_named(LOOPS, [listing, *MM]).train
+    assert other not in dataset_named(LOOPS, [*MM, listing]).test
+
+
+def test_a_single_program_beside_a_set_is_in_the_split_that_lacks_programs(tmp_path: Path):
+    taught = dataset_named(LOOPS, [listed(tmp_path, "# train", MM[0]), MM[1]])
+    assert (taught.train, taught.test) == ((MM[0],), (MM[1],))
+    tested = dataset_named(LOOPS, [listed(tmp_path, "# test", MM[0]), MM[1]])
+    assert (tested.train, tested.test) == ((MM[1],), (MM[0],))
 
 
 def test_plus_within_brackets_joins_nothing():
@@ -102,8 +117,10 @@ def test_a_folder_and_a_glob(tmp_path: Path):
     (folder / "README.txt").write_text("not a model")
     (folder / "deep" / "m1.onnx.data").write_text("weights")
     (folder / ".hidden.onnx").write_text("nor this")
+    models(folder / ".git", 9)
     everything = {f"m{number}.onnx" for number in range(6)}
     assert names("graph", folder) == names("graph", f"{folder}/**/*.onnx") == everything
+    assert dataset_named(GRAPH, folder).left_out == ()
     assert names("graph-taso", folder) == everything  # a variant has the files of its original
     assert names("graph", f"{folder}/deep/m[12].onnx") == {"m1.onnx", "m2.onnx"}
     assert names("graph", f"{folder}/deep/m1.onnx?batch=2") == {"m1.onnx?batch=2"}

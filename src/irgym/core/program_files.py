@@ -73,11 +73,16 @@ def files_below(folder: Path) -> Iterator[Path]:
 
 
 def files_matching(pattern: str) -> list[Path]:
-    """Return the files that a glob matches, in order of their paths; `**` is any number of folders."""
+    """Return the files that a glob matches, in order, but for hidden ones; `**` is any number of folders."""
     parts = Path(pattern).parts
     fixed = next(place for place, part in enumerate(parts) if is_glob(part))
-    found = Path(*parts[:fixed]).glob(str(Path(*parts[fixed:])))
-    return sorted(path for path in found if is_file(path) and not path.name.startswith("."))
+    folder = Path(*parts[:fixed])
+    found = (path for path in folder.glob(str(Path(*parts[fixed:]))) if is_file(path))
+    return sorted(path for path in found if not _is_hidden(path.relative_to(folder)))
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts)
 
 
 def is_glob(text: str) -> bool:
