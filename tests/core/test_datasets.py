@@ -207,6 +207,7 @@ def test_what_names_nothing_is_refused(tmp_path: Path):
         ("mm_random:count=0", "count must be"),
         ("towers.txt", "no file or folder towers.txt"),
         (f"{MM[0]}+", "a \\+ that joins nothing"),
+        ("**x.c", "is malformed: let"),
         ("+", "a \\+ that joins nothing"),
         (tmp_path / "empty", "holds no programs of loops; check the path"),
         (tmp_path / "bytes", "is neither a program nor a list"),
@@ -216,6 +217,27 @@ def test_what_names_nothing_is_refused(tmp_path: Path):
     ):
         with pytest.raises(ProgramError, match=message):
             dataset_named(LOOPS, given)  # pyright: ignore[reportArgumentType]
+
+
+def test_an_environments_reason_is_told_where_it_knows_the_name(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("CORE_ROOT", raising=False)
+    with pytest.raises(ProgramError, match="does not say core_root"):
+        dataset_named(ENVIRONMENTS.load("superpmi"), "collection")
+
+
+def test_a_long_list_is_called_by_its_first_names():
+    assert dataset_named(LOOPS, MM).name == f"{MM[0]} + {MM[1]} + {MM[2]} and 37 more"
+
+
+def test_a_folder_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    folder = models(tmp_path / "mine")
+
+    def scandir(path: object) -> object:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr("os.scandir", scandir)
+    with pytest.raises(ProgramError, match=r"cannot read .*mine: check its permissions"):
+        dataset_named(GRAPH, folder)
 
 
 def test_files_that_are_no_programs_are_left_out_of_folders_only(tmp_path: Path):

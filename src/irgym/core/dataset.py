@@ -9,6 +9,11 @@ from irgym.base.errors import ProgramError
 
 T = TypeVar("T")
 
+
+class NoDatasetError(ProgramError):
+    """There is no data set of a name."""
+
+
 HOLDOUT = 0.1
 """Share of test programs where none is given."""
 
@@ -99,8 +104,8 @@ def dataset_of(datasets: Mapping[str, Callable[[], Dataset]], name: str) -> Data
     """Return one of an environment's data sets.
 
     Raises:
-        ProgramError: There is none of that name; the message lists those that exist.
+        NoDatasetError: There is none of that name; the message lists those that exist.
     """
     if name not in datasets:
-        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(datasets)}")
+        raise NoDatasetError(f"there is no data set {name!r}: choose among {', '.join(datasets)}")
     return datasets[name]()

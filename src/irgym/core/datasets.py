@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias, cast
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.base.registry import Registry
 from irgym.core.catalogue import ENVIRONMENTS
-from irgym.core.dataset import HOLDOUT, Dataset, divided
+from irgym.core.dataset import HOLDOUT, Dataset, NoDatasetError, divided
 from irgym.core.grids import MOST, grid, is_grid
 from irgym.core.program_files import (
     brief,
@@ -32,6 +32,9 @@ or several of these, as a sequence or joined by `+`."""
 
 NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 """The form of the names of one's own data sets."""
+
+SHOWN = 3
+"""Number of names by which several sets together are called."""
 
 FORMS = "a file, a folder, a glob, a URI, or a grid such as FAMILY:SIZE=64:128:16"
 """The forms that name programs beside the names of data sets, in words."""
@@ -118,13 +121,19 @@ def dataset_named(
     """
     names = [environment.default_dataset] if given is None else _texts(environment, given)
     parts = [_named(environment, name) for name in names]
-    whole = parts[0] if len(parts) == 1 else _joined(parts, " + ".join(names))
+    whole = parts[0] if len(parts) == 1 else _joined(parts, _listed_names(names))
     if holdout is not None:
         whole = replace(whole, free=whole.all, train=(), test=())
     train, test = _splits(whole, HOLDOUT if holdout is None else holdout)
     if max(len(train), len(test)) > MOST and whole.free:
         raise ProgramError(f"{brief(whole.name)} has more than {MOST:,} programs: name fewer")
     return Dataset(whole.name, whole.description, train, test, whole.left_out)
+
+
+def _listed_names(names: Sequence[str]) -> str:
+    """Return the first names, and the number of the others."""
+    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
+    return " + ".join(names[:SHOWN]) + more
 
 
 @dataclass(frozen=True)
@@ -197,9 +206,7 @@ def _named(environment: "Environment", text: str) -> _Part:
         return found
     try:
         return _fixed(environment.dataset(text))
-    except ProgramError as error:
-        if "=" in text:  # a data set with parameters, one of which may be wrong
-            raise
+    except NoDatasetError as error:
         known = ", ".join(dataset_names(environment))
         missing = f"there is no data set {brief(text)} of {environment.name}"
         raise _unknown(text, f"{missing}: choose among {known}, or name {FORMS}") from error
@@ -236,7 +243,7 @@ def _registered(environment: "Environment", name: str) -> _Part:
 
 
 def _named_in_spec(environment: "Environment", name: str, text: str) -> _Part:
-    if text in DATASETS and text not in environment.dataset_names():
+    if NAME.fullmatch(text) and text in DATASETS and text not in environment.dataset_names():
         raise ProgramError(f"the data set {name} names another such set, {text}: name its programs there")
     return _named(environment, text)
 
@@ -291,7 +298,7 @@ def _is_uri(environment: "Environment", text: str) -> bool:
     scheme, colon, _ = text.partition(":")
     if not colon or (environment.grammar is not None and is_grid(environment.grammar, text)):
         return False  # known without a look at other packages, which takes time
-    return scheme in ENVIRONMENTS
+    return _is_of(environment, scheme) or scheme in ENVIRONMENTS
 
 
 def _of_files(environment: "Environment", text: str, description: str, files: Iterable[Path]) -> _Part:

@@ -66,18 +66,33 @@ def digest_of(uris: Sequence[str]) -> str:
 
 
 def files_below(folder: Path) -> Iterator[Path]:
-    """Yield the files in a folder and the folders in it, in order of their paths, but for hidden ones."""
-    for root, folders, files in os.walk(folder):
+    """Yield the files in a folder and the folders in it, in order of their paths, but for hidden ones.
+
+    Raises:
+        ProgramError: A folder cannot be read.
+    """
+
+    def refuse(error: OSError) -> None:
+        raise ProgramError(f"cannot read {error.filename}: check its permissions") from error
+
+    for root, folders, files in os.walk(folder, onerror=refuse):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(root, name) for name in sorted(files) if not name.startswith("."))
 
 
 def files_matching(pattern: str) -> list[Path]:
-    """Return the files that a glob matches, in order, but for hidden ones; `**` is any number of folders."""
+    """Return the files that a glob matches, in order, but for hidden ones; `**` is any number of folders.
+
+    Raises:
+        ProgramError: The glob is malformed.
+    """
     parts = Path(pattern).parts
     fixed = next(place for place, part in enumerate(parts) if is_glob(part))
     folder = Path(*parts[:fixed])
-    found = (path for path in folder.glob(str(Path(*parts[fixed:]))) if is_file(path))
+    try:
+        found = [path for path in folder.glob(str(Path(*parts[fixed:]))) if is_file(path)]
+    except ValueError as error:
+        raise ProgramError(f"{pattern} is malformed: let ** stand between slashes, as in **/*.c") from error
     return sorted(path for path in found if not _is_hidden(path.relative_to(folder)))
 
 
@@ -117,7 +132,7 @@ def read_list(path: Path, is_scheme: Callable[[str], bool]) -> list[Listed]:
             sections.
     """
     try:
-        lines = content_of_program(path).decode().splitlines()
+        lines = content_of_program(path).decode("utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise ProgramError(
             f"{path} is neither a program nor a list of programs: name a file of text with a program a line"

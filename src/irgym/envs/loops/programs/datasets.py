@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 
 from irgym.base.errors import ProgramError
-from irgym.core.dataset import Dataset, divided
+from irgym.core.dataset import Dataset, NoDatasetError, divided
 from irgym.core.uri import Option, read_options
 from irgym.envs.loops.programs.contraction import parse_uri
 
@@ -183,13 +183,14 @@ def dataset(name: str) -> Dataset:
     """Return a data set, fixed or generated.
 
     Raises:
-        ProgramError: There is none of that name; the message lists the valid names.
+        NoDatasetError: There is none of that name; the message lists the valid names.
+        ProgramError: An option of a generated one is invalid.
     """
     if name in FIXED:
         return FIXED[name]()
     match = re.fullmatch(r"([a-z]+)_random(?::(.+))?", name, re.DOTALL)
     if not match:
-        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
+        raise NoDatasetError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
     given = read_options(name, match.group(2) or "", _OPTIONS, "a generated data set", ",")
     options = {option.name: int(given.get(option.name, option.default)) for option in _OPTIONS}
     uris = generate(match.group(1), **options)
