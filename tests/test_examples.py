@@ -90,9 +90,11 @@ def test_plugin_search_finds_the_optimum_and_the_environment_is_checked(irgym: I
     # Cormen et al., Introduction to Algorithms, section 15.2: the optimum of this chain is 15,125.
     chain = "chain://30x35x15x5x10x20x25"
     found = f"tune {chain} --search hill-climbing --evaluations 200 --export chain.txt"
-    done = irgym(found, "check chain --walks 1 --steps 4")
+    done = irgym(found, "check chain --walks 1 --steps 4", "programs chain --dataset long-chains --limit 2")
     assert "15125" in done.stdout and "original: 40500" in done.stdout
     assert "chain keeps 4" in done.stdout
+    assert "random chains of eleven matrices; 1 train, 1 test" in done.stdout
+    assert "# data sets: random, long-chains" in done.stdout
 
 
 def test_plugin_agent_trains_and_resumes(irgym: Irgym, tmp_path: Path):

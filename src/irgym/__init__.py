@@ -29,17 +29,21 @@ if TYPE_CHECKING:
     from irgym.api.imitation import imitate
     from irgym.api.parts import tune_parts
     from irgym.api.programs import environments, load_policy, task
-    from irgym.api.requests import Comparing, Imitating, Measuring, Searching, Training
+    from irgym.api.requests import Comparing, Evaluating, Imitating, Measuring, Searching, Training
+    from irgym.api.selecting import register_dataset
     from irgym.api.training import evaluate, train
     from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
     from irgym.conformance.agents import check_agent
     from irgym.conformance.checking import check_environment, check_task
+    from irgym.core.datasets import DatasetSpec
     from irgym.judging.result import Tuned
     from irgym.sessions import onnx_session
 
 __all__ = [
     "Comparing",
+    "DatasetSpec",
+    "Evaluating",
     "Imitating",
     "IrgymError",
     "Measuring",
@@ -57,6 +61,7 @@ __all__ = [
     "imitate",
     "load_policy",
     "onnx_session",
+    "register_dataset",
     "replay",
     "task",
     "train",
@@ -74,6 +79,8 @@ _PLACES = {
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",
     "Comparing": "irgym.api.requests",
+    "DatasetSpec": "irgym.core.datasets",
+    "Evaluating": "irgym.api.requests",
     "Imitating": "irgym.api.requests",
     "Measuring": "irgym.api.requests",
     "Searching": "irgym.api.requests",
@@ -82,6 +89,7 @@ _PLACES = {
     "imitate": "irgym.api.imitation",
     "load_policy": "irgym.api.programs",
     "onnx_session": "irgym.sessions",
+    "register_dataset": "irgym.api.selecting",
     "replay": "irgym.api.tuning",
     "task": "irgym.api.programs",
     "train": "irgym.api.training",

@@ -79,7 +79,7 @@ def test_a_program_that_fails_or_changes_is_enough(stopping: Path, monkeypatch: 
 
         monkeypatch.setattr("irgym.api.training.run_comparison", run)
         said: list[str] = []
-        irgym.evaluate(stopping, limit=2, note=said.append)
+        irgym.evaluate(stopping, evaluating=irgym.Evaluating(limit=2), note=said.append)
         return said
 
     assert len(changed()) == 1

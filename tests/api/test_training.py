@@ -1,6 +1,7 @@
 """Training and evaluating from Python: a run folder as the commands make it."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
         training=irgym.Training(limit=3, iterations=1, hyperparameters=SMALL),
     )
     assert said[1] == "ppo on 3 programs of all; a toy"
-    comparison = irgym.evaluate(run, limit=2)
+    comparison = irgym.evaluate(run, evaluating=irgym.Evaluating(limit=2))
     assert comparison.methods == [f"policy:{run}", f"raw:{run}"]
     assert comparison.programs == [URIS[0], URIS[2]]
     assert json.loads(RunFolder(run).evaluation.read_text()) == comparison.to_json()
@@ -65,13 +66,27 @@ def test_one_program_is_a_data_set(tmp_path: Path):
     )
     assert said == [f"ppo on 1 programs of {URIS[1]}; a toy"]
     for split in ("train", "test"):
-        assert irgym.evaluate(run, split=split).programs == [URIS[1]]
-    with pytest.raises(ProgramError, match="is no module"):
+        assert irgym.evaluate(run, evaluating=irgym.Evaluating(split=split)).programs == [URIS[1]]
+    with pytest.raises(ProgramError, match="is a program of loops: name one of passes"):
         irgym.train(
             "passes",
             tmp_path / "other",
             training=irgym.Training(dataset="loops://mm/8x8x8", hyperparameters=SMALL),
         )
+
+
+def test_programs_as_a_list_are_the_runs(tmp_path: Path):
+    run = tmp_path / "run"
+    training = irgym.Training(dataset=list(URIS[:3]), holdout=0.5, iterations=1, hyperparameters=SMALL)
+    irgym.train("passes", run, training=training)
+    assert RunFolder(run).problem().dataset == tuple(URIS[:3])
+    both = irgym.evaluate(run, evaluating=irgym.Evaluating(split="all")).programs
+    tested = irgym.evaluate(run).programs
+    assert sorted(both) == sorted(URIS[:3]) and 0 < len(tested) < 3
+    assert irgym.evaluate(run, URIS[3]).programs == [URIS[3]]
+    irgym.train("passes", run, training=replace(training, iterations=2, resume=True))
+    with pytest.raises(IrgymError, match="dataset"):
+        irgym.train("passes", run, training=replace(training, iterations=3, resume=True, dataset=URIS[0]))
 
 
 @pytest.mark.parametrize("agent", [name for name in AGENTS.builtin if name not in FARMED])
@@ -86,7 +101,7 @@ def test_policies_see_what_they_were_trained_on(agent: str, tmp_path: Path):
         *task.initial().ops,
         sum(task.initial().ops),
     ]
-    assert irgym.evaluate(run, limit=1).rows[0].speedup is not None
+    assert irgym.evaluate(run, evaluating=irgym.Evaluating(limit=1)).rows[0].speedup is not None
     assert irgym.tune(URIS[0], policy=run, searching=irgym.Searching(evaluations=3)).cost is not None
 
 

@@ -287,7 +287,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("train", "towers", "--run", "x"): ("no environment",),
     ("train", "loops", "--run", "x", "--agent", "sarsa"): ("no agent 'sarsa'", "ppo, dqn"),
     ("train", "loops", "--run", "x", "--dataset", "mine"): ("no data set",),
-    ("train", "loops", "--run", "x", "--dataset", "mm_random:count=1,seed=2"): ("no training programs",),
+    ("train", "hlo", "--run", "x", "--dataset", "full"): ("no training programs", "--holdout 0.2"),
     ("tune", PROGRAM, "--seconds", "1", "--add-seconds", "1"): ("leave one out",),
     ("train", "loops", "--run", "x", "--set", "speed=3"): ("'speed=3'", "epochs"),
     ("train", "loops", "--run", "x", "--set", "lr"): ("name=value",),

@@ -387,6 +387,11 @@ class AnyUri(Keeping):
         return super().task(uri if "-such" not in uri else "keeping://1-1", backend, target, objective)
 
 
+class OtherCanonicalUris(Keeping):
+    def canonical(self, uri: str) -> str:
+        return f"{uri}?"
+
+
 class ReferenceThatIsNotListed(Keeping):
     reference_baseline = "numpy"
 
@@ -441,6 +446,7 @@ OF_ENVIRONMENTS = {
     DatasetsThatChange: "datasets",
     AnyBackend: "backends",
     AnyUri: "uri",
+    OtherCanonicalUris: "uri",
     ReferenceThatIsNotListed: "names",
     ObjectivesThatDiffer: "objectives",
     ObjectivesMeasuredAlike: "objectives",

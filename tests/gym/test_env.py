@@ -252,7 +252,7 @@ def test_renders_the_nest(make: Make):
         ({"programs": ["loops://mm/0x1x1"]}, "at least 1"),
         ({"observation": "smell"}, "no observation 'smell': choose among features"),
         ({"observation": []}, "at least one of features"),
-        ({"programs": None, "split": "both"}, "choose train or test"),
+        ({"programs": None, "split": "both"}, "choose train, test or all"),
         ({"programs": None, "dataset": "mine"}, "no data set 'mine'"),
         ({"horizon": 0}, "at least 1"),
         ({"backend": "gpu"}, "no back end 'gpu'"),

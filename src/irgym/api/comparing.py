@@ -9,13 +9,12 @@ from typing import Any, cast
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
-from irgym.base.errors import IrgymError, ProgramError
+from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
 from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
 from irgym.comparing.results import Comparison, read_comparison
-from irgym.core.catalogue import check_objective, dataset_named, locate
-from irgym.core.dataset import spread
+from irgym.core.catalogue import check_objective
 from irgym.core.schedule import Candidate
 from irgym.core.task import Task
 from irgym.policies.run_folder import RunFolder
@@ -60,10 +59,10 @@ def compare(
     others = texts_of(comparing.also, "objectives")
     for name in (checked(measuring, Measuring).objective, *others):
         check_objective(found, name)
-    split = dataset_named(found, comparing.dataset).split
+    watching = observer or ComparisonObserver()
     plan = ComparisonPlan(
         environment=found,
-        programs=tuple(_uris(programs) or spread(split(comparing.split), comparing.limit)),
+        programs=comparing.uris(found, programs, watching.note),
         methods=found.default_methods if methods is None else methods_of(methods),
         budget=limits,
         seed=seed,
@@ -78,7 +77,7 @@ def compare(
             held.enter_context(lock_for(place))
         done = _done(places) if comparing.resume else None
         bench = held.enter_context(measuring.bench(found))
-        recorder = _Recorder(places, observer or ComparisonObserver())
+        recorder = _Recorder(places, watching)
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
         recorder.record(comparison)
     return comparison
@@ -134,14 +133,6 @@ class _Recorder(ComparisonObserver):
 
     def note(self, text: str) -> None:
         self._observer.note(text)
-
-
-def _uris(programs: Sequence[str | Path]) -> list[str]:
-    """Return the URIs of programs; files become those of whoever reads them."""
-    if not isinstance(programs, str | list | tuple):
-        raise ProgramError(f"programs are URIs or files, not {programs!r}: give a list of them")
-    given = [programs] if isinstance(programs, str) else programs
-    return [locate(program)[1] for program in given]
 
 
 def _done(places: Sequence[Path]) -> Comparison | None:

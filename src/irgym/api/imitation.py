@@ -15,8 +15,9 @@ from irgym.api.requests import Imitating, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.bench import Bench
 from irgym.core.capabilities import ideal_cost
-from irgym.core.catalogue import check_objective, dataset_named, tasks_of
+from irgym.core.catalogue import check_objective, tasks_of
 from irgym.core.dataset import spread
+from irgym.core.datasets import dataset_named, left_out_text
 from irgym.core.environment import Environment
 from irgym.core.task import Task, targets_of
 from irgym.judging.targets import peak_of
@@ -96,7 +97,10 @@ def imitate(
     require_torch("imitation")
     found = environment_named(environment)
     check_objective(found, checked(measuring, Measuring).objective)
-    uris = dataset_named(found, imitating.dataset).train
+    dataset = dataset_named(found, imitating.dataset, imitating.holdout)
+    if note is not None and dataset.left_out:
+        note(left_out_text(dataset))
+    uris = dataset.split("train")
     plan = _Plan(found, measuring, uris, file, seed, imitating.hyperparameters, note, progress)
     if imitating.values:
         return plan.learn_values(imitating.programs)

@@ -7,7 +7,7 @@ searching=irgym.Searching(search="random"))` is `irgym tune PROGRAM --search ran
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Optional, TypeVar
+from typing import Annotated, Any, Optional, TypeVar
 
 from tyro.conf import Suppress, arg
 
@@ -21,6 +21,7 @@ from irgym.api.checks import (
     targets_named,
     texts_of,
 )
+from irgym.api.selecting import DatasetNames, Selecting, check_dataset
 from irgym.base.errors import IrgymError
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
@@ -172,8 +173,11 @@ class Training:
     """Learning algorithm, such as dqn; by default the recipe's, or ppo."""
     recipe: str | None = None
     """Set-up of the training by name, such as scratch; other options given take precedence over it."""
-    dataset: str | None = None
-    """Name of a data set; by default the environment's own."""
+    dataset: DatasetNames = None
+    """Programs: a name, a list's file, a folder, a glob, a URI or a grid, several joined by +; by default the
+    environment's own."""
+    holdout: float | None = None
+    """Share of test programs, to divide the data set again; by default its splits stay, if any, or 0.1."""
     limit: int | None = None
     """Learn from this many of its training programs, evenly spread; by default from all."""
     iterations: int | None = None
@@ -198,7 +202,8 @@ class Training:
     """Hyper-parameters of the agent by name, such as `{"lr": 3e-4}`."""
 
     def __post_init__(self) -> None:
-        check_options(limit=self.limit, agent=self.agent, recipe=self.recipe, dataset=self.dataset)
+        check_options(limit=self.limit, agent=self.agent, recipe=self.recipe)
+        check_dataset(self.dataset, self.holdout)
         check_options(reward=self.reward, observation=self.observation)
         check_count(self.iterations, "iterations", "to train")
         few = f"there are no {self.validate} programs to validate on: give 0 or more"
@@ -218,8 +223,11 @@ class Imitating:
         IrgymError: An option makes no sense.
     """
 
-    dataset: str | None = None
-    """Name of a data set; by default the environment's own."""
+    dataset: DatasetNames = None
+    """Programs: a name, a list's file, a folder, a glob, a URI or a grid, several joined by +; by default the
+    environment's own."""
+    holdout: float | None = None
+    """Share of test programs, to divide the data set again; by default its splits stay, if any, or 0.1."""
     search: Annotated[str | Strategy, arg(constructor=str)] = "evolutionary"
     """Search of the first round, with its options if they are to differ: beam:width=2. With `start=FILE`,
     that policy leads a guided search instead."""
@@ -244,7 +252,7 @@ class Imitating:
     """Hyper-parameters of the cloning by name, such as `{"epochs": 100}`."""
 
     def __post_init__(self) -> None:
-        check_options(dataset=self.dataset)
+        check_dataset(self.dataset, self.holdout)
         if named := search_named(self.search).policy:
             raise IrgymError(
                 f"{self.search!r} names a policy: leave it out, and give the hyper-parameter start={named}"
@@ -261,19 +269,24 @@ class Imitating:
 
 
 @dataclass(frozen=True)
-class Comparing:
+class Evaluating(Selecting):
+    """Evaluation of a trained policy on programs."""
+
+    dataset: DatasetNames = None
+    """Programs: a name, a list's file, a folder, a glob, a URI or a grid, several joined by +; by default the
+    run's."""
+    holdout: float | None = None
+    """Share of test programs, to divide the data set again; by default the run's, if the data set is."""
+
+
+@dataclass(frozen=True)
+class Comparing(Selecting):
     """Comparison of methods on the same programs.
 
     Raises:
         IrgymError: An option makes no sense.
     """
 
-    dataset: str | None = None
-    """Name of a data set; by default the environment's own."""
-    split: Literal["train", "test"] = "test"
-    """Split of the data set."""
-    limit: int | None = None
-    """Only this many programs, evenly spread over the split."""
     evaluations: int | None = None
     """Number of distinct candidates for each search on each program."""
     also: tuple[str, ...] = ()
@@ -289,10 +302,10 @@ class Comparing:
     none."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         budget(self.evaluations, None)
         few = f"{self.inputs} inputs check nothing: give at least 1, or 0 for no checks"
         check_whole(self.inputs, "inputs", 0, few)
-        check_options(limit=self.limit, dataset=self.dataset, split=self.split)
         texts_of(self.also, "objectives")
         for path, kind in ((self.json, "a file"), (self.run_folder, "a run folder")):
             if path is not None:

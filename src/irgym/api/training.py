@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from irgym.api.checks import check_file, check_name, check_options, check_seconds, path_of
 from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
-from irgym.api.requests import Measuring, Training, checked
+from irgym.api.requests import Evaluating, Measuring, Training, checked
+from irgym.api.selecting import recorded
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
@@ -18,16 +19,18 @@ from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
 from irgym.core.bench import Bench
-from irgym.core.catalogue import check_objective, dataset_named
-from irgym.core.dataset import spread
+from irgym.core.catalogue import check_objective
+from irgym.core.dataset import Dataset, spread
+from irgym.core.datasets import dataset_named, left_out_text
 from irgym.core.environment import Environment, recipe_of, reward_of
+from irgym.core.program_files import digest_of
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
 from irgym.judging.targets import machine_text, peak_of
-from irgym.policies.run_folder import RunFolder, RunProblem
+from irgym.policies.run_folder import PROGRAMS, RunFolder, RunProblem
 from irgym.search.budget import Budget
 from irgym.search.policies import require_torch
 
@@ -92,6 +95,8 @@ def train(
         problem = plan.problem(bench, peaks)
         if note is not None:
             note(plan.summary(bench, problem))
+            if plan.dataset.left_out:
+                note(left_out_text(plan.dataset))
         policy = plan.run(folder.path, bench, problem, seconds, progress)
         tried = plan.validation(problem) or spread(problem.tasks, TRIED)
         if note is not None and changes_nothing(policy, tried):
@@ -108,8 +113,8 @@ class _Plan:
         measuring: Objective, back end, targets and farm.
         training: The request, with the recipe's values filled in.
         agent: Name of the algorithm.
-        dataset: Name of the data set.
-        uris: The programs.
+        dataset: The data set.
+        uris: The programs to learn from.
         reward: The reward.
         config: Configuration of the algorithm.
         seed: Seed of all random choices.
@@ -119,7 +124,7 @@ class _Plan:
     measuring: Measuring
     training: Training
     agent: str
-    dataset: str
+    dataset: Dataset
     uris: Sequence[str]
     reward: Reward
     config: "AgentConfig"
@@ -154,7 +159,7 @@ class _Plan:
         """Return in a line what is trained, and where."""
         firsts = problem.tasks[: len(self.measuring.targets)]
         machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in firsts))
-        return f"{self.agent} on {len(self.uris)} programs of {self.dataset}; {machine}"
+        return f"{self.agent} on {len(self.uris)} programs of {self.dataset.name}; {machine}"
 
     def run(
         self,
@@ -173,7 +178,8 @@ class _Plan:
             validation=self.validation(problem),
             environment=self.environment.name,
             details={
-                "dataset": self.dataset,
+                "dataset": recorded(training.dataset) or self.dataset.name,
+                "holdout": training.holdout,
                 "limit": training.limit,
                 "objective": self.measuring.objective,
                 "reward": training.reward,
@@ -182,6 +188,7 @@ class _Plan:
                 "validate": training.validate,
                 "peaks": tuple(problem.peaks.values()),
                 "screen": share,
+                PROGRAMS: digest_of(self.uris),
             },
             screen=None
             if share is None
@@ -213,9 +220,7 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
     require_torch("training")
     from irgym.agents import AGENTS
 
-    programs = dataset_named(environment, training.dataset)
-    if not programs.train:
-        raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
+    programs = dataset_named(environment, training.dataset, training.holdout)
     check_objective(environment, measuring.objective)
     reward = reward_of(environment, training.reward)
     values = {**recipe.hyperparameters, **by_name(training.hyperparameters, recipe.agent)}
@@ -225,8 +230,8 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
     if bool(validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     filled = replace(training, limit=limit, validate=validate, screen=screen)
-    uris = spread(programs.train, limit)
-    return _Plan(environment, measuring, filled, recipe.agent, programs.name, uris, reward, config, seed)
+    uris = spread(programs.split("train"), limit)
+    return _Plan(environment, measuring, filled, recipe.agent, programs, uris, reward, config, seed)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
@@ -256,16 +261,15 @@ def _own_target(problem: RunProblem) -> str | None:
 
 def evaluate(
     run: str | Path,
+    programs: Sequence[str | Path] = (),
     *,
-    split: str = "test",
-    dataset: str | None = None,
-    limit: int | None = None,
     seed: int = 0,
+    evaluating: Evaluating = Evaluating(),
     measuring: Measuring = Measuring(),
     observer: ComparisonObserver | None = None,
     note: Callable[[str], None] | None = None,
 ) -> Comparison:
-    """Run a trained policy on every program of a split, greedily and without a search.
+    """Run a trained policy on programs, by default of the run's test split, greedily and without a search.
 
     The result is the best of the final state, the best state seen on the way, and the original program, so it
     is never worse than the original. The policy's final state as it is, by which to judge the policy, is
@@ -275,10 +279,9 @@ def evaluate(
 
     Args:
         run: Run folder.
-        split: Which programs, `train` or `test`.
-        dataset: Name of a data set; by default the run's.
-        limit: Only this many programs, evenly spread over the split.
+        programs: URIs or files; by default a split of the data set.
         seed: Seed of the inputs that results are checked on.
+        evaluating: Data set, by default the run's, and split.
         measuring: Objective, back end, target and farm; by default those of the run, but for the farm, and
             this machine if the run has several targets.
         observer: Sees each result and the progress.
@@ -291,13 +294,13 @@ def evaluate(
         IrgymError: Something that is named does not exist or makes no sense.
         StorageError: The folder is no training run, is damaged, or cannot be written.
     """
-    check_options(seed=seed, limit=limit, dataset=dataset, split=split)
+    check_options(seed=seed)
+    checked(evaluating, Evaluating)
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
     problem = folder.problem()
     check_file(folder.evaluation)
     found = environment_named(problem.environment)
-    programs = dataset_named(found, problem.dataset if dataset is None else dataset)
     where = replace(
         measuring,
         objective=measuring.objective or problem.objective,
@@ -308,7 +311,7 @@ def evaluate(
     method = f"policy:{folder.path}"
     plan = ComparisonPlan(
         environment=found,
-        programs=tuple(spread(programs.split(split), limit)),
+        programs=_named(evaluating, programs, problem).uris(found, programs, note),
         methods=(method,),
         budget=Budget(evaluations=1),
         seed=seed,
@@ -324,6 +327,14 @@ def evaluate(
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))
     return comparison
+
+
+def _named(evaluating: Evaluating, programs: Sequence[str | Path], problem: RunProblem) -> Evaluating:
+    """Return a selection with the data set and the share of the run where neither is given, nor programs."""
+    if evaluating.dataset is not None or programs:
+        return evaluating
+    holdout = problem.holdout if evaluating.holdout is None else evaluating.holdout
+    return replace(evaluating, dataset=problem.dataset, holdout=holdout)
 
 
 def _leaves_all(comparison: Comparison, measuring: Measuring, environment: Environment) -> bool:

@@ -1,7 +1,7 @@
 """Named parts that load on first use: our own by a table, third parties' by entry point."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
@@ -27,20 +27,32 @@ class Registry(Generic[T]):
         builtin: Name to `package.module:attribute` of our own.
         fault: `package.module:function` that returns in words how a part of another package is wrong, such as
             `is no Environment`; empty words where it is right. Without it nothing is checked.
+        added: The parts that this process has added, by name.
     """
 
     kind: str
     group: str
     builtin: Mapping[str, str]
     fault: str = ""
+    added: dict[str, T] = field(default_factory=dict[str, T], compare=False)
 
     def names(self) -> list[str]:
         """Return all names, our own first."""
-        return list(dict.fromkeys([*self.builtin, *(entry.name for entry in self._entries())]))
+        return list(dict.fromkeys([*self.builtin, *self.added, *(entry.name for entry in self._entries())]))
 
     def __contains__(self, name: str) -> bool:
         """Say whether there is a part of a name; our own are known without a look at other packages."""
         return name in self.builtin or name in self.names()
+
+    def add(self, name: str, part: T) -> None:
+        """Add a part for the rest of the process, in place of any that was added or installed by that name.
+
+        Raises:
+            IrgymError: The name is one of ours.
+        """
+        if name in self.builtin:
+            raise IrgymError(f"the {self.kind} {name!r} is irgym's own: choose another name")
+        self.added[name] = part
 
     def load(self, name: str) -> T:
         """Import and return a part.
@@ -52,6 +64,8 @@ class Registry(Generic[T]):
         """
         if name in self.builtin:
             return cast(T, _attribute(self.builtin[name]))
+        if name in self.added:
+            return self.added[name]
         found = {entry.value: entry for entry in self._entries() if entry.name == name}
         if len(found) > 1:
             packages = " and ".join(sorted(map(_package, found.values())))

@@ -1,5 +1,6 @@
 """`irgym envs`."""
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from rich.table import Table
 from irgym.api.doctor import Extra, Kept, extras, hidden_parts, installation, kept
 from irgym.api.programs import environments
 from irgym.cli.output import console, write_json_to
+from irgym.core.datasets import DatasetSpec, registered
 
 
 @dataclass(frozen=True)
@@ -34,20 +36,31 @@ class Envs:
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )
         out, here, parts, caches, hidden = console(), installation(), extras(), kept(), hidden_parts()
+        own = registered()[0]
         out.print(here)
         out.print(table)
         for sentence in hidden:
             out.print(sentence)
+        if own:
+            out.print(_datasets_table(own))
         out.print(_extras_table(parts))
         out.print(_kept_text(caches))
         found = {
             "installation": here,
             "environments": rows,
             "hidden": hidden,
+            "datasets": {name: spec.environment for name, spec in own.items()},
             "extras": [asdict(extra) for extra in parts],
             "caches": {"folder": str(caches.folder), "bytes": dict(caches.sizes), "free": caches.free},
         }
         write_json_to(self.json, found)
+
+
+def _datasets_table(own: Mapping[str, DatasetSpec]) -> Table:
+    table = Table("data set", "environment", "programs")
+    for name, spec in own.items():
+        table.add_row(name, spec.environment, spec.description)
+    return table
 
 
 def _extras_table(found: list[Extra]) -> Table:

@@ -2,11 +2,10 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
 
 from tyro.conf import OmitArgPrefixes, Positional
 
-from irgym.api.requests import Measuring
+from irgym.api.requests import Evaluating, Measuring
 from irgym.api.training import evaluate
 from irgym.cli.output import console, write_json_to
 from irgym.cli.progress import Shown
@@ -31,12 +30,9 @@ class Evaluate:
 
     folder: Positional[Path]
     """Run folder."""
-    split: Literal["train", "test"] = "test"
-    """Which programs."""
-    dataset: str | None = None
-    """Name of a data set; by default the run's."""
-    limit: int | None = None
-    """Only this many programs, evenly spread over the split."""
+    programs: tuple[str, ...] = ()
+    """URIs or files; by default a split of the data set."""
+    evaluating: OmitArgPrefixes[Evaluating] = field(default_factory=Evaluating)
     seed: int = 0
     """Seed of the inputs that results are checked on."""
     measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
@@ -51,10 +47,9 @@ class Evaluate:
         with out.status("evaluating") as status:
             comparison = evaluate(
                 self.folder,
-                split=self.split,
-                dataset=self.dataset,
-                limit=self.limit,
+                self.programs,
                 seed=self.seed,
+                evaluating=self.evaluating,
                 measuring=self.measuring,
                 observer=Shown(out, status, with_method=False),
                 note=notes.append,

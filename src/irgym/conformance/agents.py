@@ -3,10 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from irgym.base.errors import IrgymError
 from irgym.conformance.rule import NONE
-from irgym.core.catalogue import ENVIRONMENTS, dataset_named
+from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.dataset import spread
+from irgym.core.datasets import dataset_named
 from irgym.core.environment import Environment
 from irgym.search.policies import require_torch
 
@@ -37,7 +37,7 @@ def check_agent(
         environment: The environment to train on, or its name. An agent that acts on a farm, as Ape-X does,
             needs one with an exact objective.
         programs: URIs; by default some training programs of a data set. Choose small ones.
-        dataset: Name of the data set; by default the environment's own.
+        dataset: A data set, as in trainings; by default the environment's own.
         iterations: Length of the trainings, at least 2. The agent must begin to learn in them.
         skip: Names of rules that are not checked, each with the reason.
 
@@ -50,8 +50,6 @@ def check_agent(
     from irgym.conformance.training import check_training, configuration, problem_of
 
     home = ENVIRONMENTS.load(environment) if isinstance(environment, str) else environment
-    uris = tuple(programs) or tuple(spread(dataset_named(home, dataset).train, PROGRAMS))
-    if not uris:
-        raise IrgymError(f"the data set {dataset} has no training programs: choose another, or give programs")
+    uris = tuple(programs) or tuple(spread(dataset_named(home, dataset).split("train"), PROGRAMS))
     with problem_of(home, uris) as problem:
         check_training(configuration(agent), problem, iterations=iterations, skip=skip)

@@ -12,7 +12,6 @@ from irgym.base.registry import Registry
 from irgym.core.uri import is_file
 
 if TYPE_CHECKING:
-    from irgym.core.dataset import Dataset
     from irgym.core.environment import Environment
     from irgym.core.task import Task
 
@@ -193,20 +192,3 @@ def check_objective(environment: "Environment", objective: str | None) -> None:
     """
     if objective is not None:
         environment.objective(objective)
-
-
-def dataset_named(environment: "Environment", name: str | None) -> "Dataset":
-    """Return a data set of an environment, its default one if none is named.
-
-    Args:
-        environment: The environment.
-        name: The name of a data set; or a URI, for that program alone, to be trained on and tested.
-
-    Raises:
-        ProgramError: There is none of that name.
-    """
-    if name is not None and name.partition(":")[0] in ENVIRONMENTS:
-        from irgym.core.environment import Dataset  # late: `import irgym` does without
-
-        return Dataset(name, "one program, to train on and to test", (name,), (name,))
-    return environment.dataset(environment.default_dataset if name is None else name)

@@ -17,6 +17,7 @@ from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.target import Target
 from irgym.core.task import Task
+from irgym.core.uri import Grammar
 
 T = TypeVar("T")
 
@@ -114,6 +115,8 @@ class Environment(ABC):
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
         accepts: What `program_of` takes, in words; empty: nothing.
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
+        grammar: The grammar of its URIs, from which grids of programs are made, if there is one. A variant of
+            another environment has that one's.
     """
 
     name: str
@@ -131,6 +134,7 @@ class Environment(ABC):
     validation_inputs: int = 3
     accepts: str = ""
     part_forms: Mapping[str, str] = MappingProxyType({})
+    grammar: Grammar | None = None
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:
@@ -159,6 +163,14 @@ class Environment(ABC):
                 together.
             IrgymError: There is no such objective.
         """
+
+    def canonical(self, uri: str) -> str:
+        """Return the URI that the task of a URI has; override it where a task takes long to make.
+
+        Raises:
+            ProgramError: The URI is malformed.
+        """
+        return self.task(uri).uri
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a program that is given as a file or as an object; None for what is none of ours.

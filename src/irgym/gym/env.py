@@ -17,6 +17,7 @@ from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
+from irgym.core.datasets import Programs, dataset_named
 from irgym.core.environment import reward_from
 from irgym.core.observation import ObservationView, view_named
 from irgym.core.reward import EpisodeCosts, Reward, asks
@@ -46,8 +47,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     Args:
         environment: Name of the environment.
         programs: URIs to draw from at each reset; by default the training split of `dataset`.
-        dataset: Name of a data set; by default the environment's own.
-        split: `train` or `test`.
+        dataset: Names programs, as `Training.dataset`; by default the environment's own data set.
+        split: `train`, `test` or `all`.
         observation: Name of an observation, or several: a dictionary of them is then observed.
         reward: Reward function, or the name of one of the environment's; by default its `default`.
         evaluator: Where costs come from; by default the environment's, which measures in a child
@@ -70,7 +71,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self,
         environment: str,
         programs: Sequence[str] | None = None,
-        dataset: str | None = None,
+        dataset: Programs | None = None,
         split: str = "train",
         observation: str | Sequence[str] | None = None,
         reward: Reward | str | None = None,
@@ -126,17 +127,13 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
 
-    def _drawn_from(self, programs: Sequence[str] | None, dataset: str | None, split: str) -> tuple[str, ...]:
+    def _drawn_from(
+        self, programs: Sequence[str] | None, dataset: Programs | None, split: str
+    ) -> tuple[str, ...]:
         """Return the programs of the episodes."""
         if programs is not None:
             return texts_of("programs", programs, "URI")
-        chosen = self.environment.dataset(self.environment.default_dataset if dataset is None else dataset)
-        uris = chosen.split(split)
-        if not uris:
-            raise IrgymError(
-                f"the data set {chosen.name} has no programs in the split {split}: choose another"
-            )
-        return uris
+        return dataset_named(self.environment, dataset).split(split)
 
     def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
         views = self._task.views

@@ -26,6 +26,9 @@ from irgym.base.json_files import read_json, read_json_lines, write_json
 from irgym.base.values import MismatchError, Range, conform
 from irgym.core.uri import is_file
 
+PROGRAMS = "programs"
+"""Name of the digest of the training programs in the description of a run."""
+
 
 @dataclass(frozen=True)
 class RunProblem:
@@ -33,19 +36,21 @@ class RunProblem:
 
     Attributes:
         environment: Name of the environment.
-        dataset: Name of the data set, whose training split was used.
+        dataset: What names the programs, whose training split was used; several as a list.
         backend: Back end that was asked for; None for the preferred one.
         objective: Objective that was asked for; None for the tasks' own.
         targets: Names of the targets; empty if costs depend on no target.
         peaks: The peak of each target in GFLOP/s, for rewards; empty if they need none.
+        holdout: Share of test programs, if one was given.
     """
 
     environment: str
-    dataset: str
+    dataset: str | tuple[str, ...]
     backend: str | None
     objective: str | None = None
     targets: tuple[str, ...] = ()
     peaks: Annotated[tuple[float, ...], Range(above=0)] = ()
+    holdout: Annotated[float | None, Range(0, below=1)] = None
 
 
 class _File:
@@ -147,6 +152,11 @@ class RunFolder:
         # Through JSON, so that tuples compare equal to the lists that they were written as.
         wanted, found = _leaves(json.loads(json.dumps(description))), _leaves(self.describe())
         for name in (*wanted, *found):
+            if name == PROGRAMS and wanted.get(name) != found.get(name):
+                raise IrgymError(
+                    f"the programs of the run in {self.path} have changed since it began: restore their "
+                    "files, or start another run"
+                )
             if wanted.get(name) != found.get(name):
                 raise IrgymError(
                     f"the run in {self.path} has {name} = {found.get(name)}, not {wanted.get(name)}: "

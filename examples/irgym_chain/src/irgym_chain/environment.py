@@ -6,6 +6,7 @@ import re
 from irgym.base.errors import ProgramError
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
+from irgym.core.datasets import DatasetSpec
 from irgym.core.environment import BackendStatus, Environment, check_only_backend
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
@@ -54,4 +55,10 @@ class ChainEnvironment(Environment):
         return MeasuringBench(farm=farm)
 
 
+def long_chains() -> list[str]:
+    rng = random.Random(1)
+    return ["chain://" + "x".join(str(rng.randint(1, 64)) for _ in range(MAX_DIMS)) for _ in range(50)]
+
+
+LONG_CHAINS = DatasetSpec("chain", long_chains, description="random chains of eleven matrices")
 CHAIN = ChainEnvironment()

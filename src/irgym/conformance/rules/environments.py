@@ -33,6 +33,8 @@ def _uris(environment: Environment, tasks: Tasks) -> str:
     for task in tasks:
         if (again := environment.task(task.uri).uri) != task.uri:
             return f"the URI {task.uri} is no canonical one: its task has {again}"
+        if (again := environment.canonical(task.uri)) != task.uri:
+            return f"the URI {task.uri} is no canonical one: `canonical` returns {again}"
     if wrong := _refusal(lambda: environment.task(f"{environment.name}://{NOTHING}"), ProgramError):
         return f"the URI {environment.name}://{NOTHING} {wrong}"
     return ""

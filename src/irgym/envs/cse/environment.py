@@ -21,7 +21,7 @@ from irgym.envs.cse.programs.files import file_of
 from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
-from irgym.envs.cse.programs.uris import C, function_of, member_of, parse_uri
+from irgym.envs.cse.programs.uris import GRAMMAR, C, function_of, member_of, parse_uri
 from irgym.envs.cse.task import CHECKS, PIPELINES, CseTask
 from irgym.measure.isolation.protocol import GIB, Limits
 
@@ -65,6 +65,7 @@ class CseEnvironment(Environment):
     )
     validation_inputs = 4
     part_forms = MODULE_FORMS
+    grammar = GRAMMAR
 
     def __init__(self) -> None:
         self._sources: Sources | None = None
@@ -97,6 +98,10 @@ class CseEnvironment(Environment):
         module = self._opened().module(file_of(program), chosen_target.name)
         function = self._opened().function(program, module)
         return CseTask(program.uri, module, content_of(module), function, chosen_target).under(objective)
+
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a program."""
+        return parse_uri(uri).uri
 
     def parts(self, uri: str, target: Target | str | None = None) -> Sequence[str]:
         """Return the functions with candidates of a file, if the URI names no function.

@@ -22,7 +22,7 @@ from irgym.core.uri import ProgramUri, renamed
 from irgym.envs.graph.programs import datasets
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, Sources
-from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
+from irgym.envs.graph.programs.uris import GRAMMAR, SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.task import MCTS_EQSAT, TENSAT, GraphTask
@@ -121,6 +121,7 @@ class GraphEnvironment(Environment):
     )
     validation_inputs = 3
     accepts = "a torch module with its inputs"
+    grammar = GRAMMAR
 
     def __init__(self, variant: Variant | None = None) -> None:
         self._sources: Sources | None = None
@@ -181,6 +182,10 @@ class GraphEnvironment(Environment):
                 )
             self._models[file] = path, graph
         return self._models[file]
+
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a program, which is one of `graph` for variants too."""
+        return self._parsed(uri).uri
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of an ONNX file, or of a torch module, which is exported; None in a variant.

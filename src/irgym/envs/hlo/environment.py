@@ -27,7 +27,7 @@ from irgym.envs.hlo.compiling.toolchain import INSTALL, installed
 from irgym.envs.hlo.programs import datasets
 from irgym.envs.hlo.programs.from_jax import program_of_function
 from irgym.envs.hlo.programs.sources import Sources, content_of
-from irgym.envs.hlo.programs.uris import SUFFIXES, parse_program
+from irgym.envs.hlo.programs.uris import GRAMMAR, SUFFIXES, parse_program
 from irgym.envs.hlo.task import HloTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import timing_core
@@ -35,6 +35,9 @@ from irgym.measure.target import target_of
 
 BACKEND = "xla"
 """The only back end."""
+
+HLO_TEXT = ("HloModule", "ENTRY ")
+"""Words of HLO text, by which its files are told from other texts."""
 
 DIALECTS = ("stablehlo.", "vhlo.", "mhlo.", "chlo.")
 """Prefixes of the operations by which MLIR that XLA reads is recognised."""
@@ -72,6 +75,7 @@ class HloEnvironment(Environment):
     default_methods = ("base", "core", "cpu", "random", "greedy", "beam", "evolutionary", "policy:default")
     validation_inputs = 1
     accepts = "a JAX function with its arguments"
+    grammar = GRAMMAR
 
     def __init__(self) -> None:
         self._pool: Pool | None = None
@@ -115,6 +119,10 @@ class HloEnvironment(Environment):
             weakref.finalize(self, self._sources.close)
         file = self._sources.file(program)
         return self.task_of_file(program.uri, file, pool, code_for).under(objective)
+
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a program."""
+        return parse_program(uri).uri
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of HLO or StableHLO, or of a function (jitted or not) that JAX can lower.
@@ -209,11 +217,12 @@ DEFAULT_POLICY = "families"
 
 
 def _is_hlo(path: Path) -> bool:
-    """Say whether a file holds HLO or StableHLO; text of MLIR may belong to another environment."""
+    """Say whether a file holds HLO or StableHLO; other texts have these suffixes too."""
     suffix = path.suffix.lower()
     if suffix == ".bc":  # LLVM bitcode has this suffix too
         return begins(path, BYTECODE)
-    return suffix in SUFFIXES and (suffix != ".mlir" or mentions(path, *DIALECTS))
+    words = {".mlir": DIALECTS, ".txt": HLO_TEXT}.get(suffix)
+    return suffix in SUFFIXES and (words is None or mentions(path, *words))
 
 
 def _jax_status() -> BackendStatus:

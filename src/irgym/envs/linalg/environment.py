@@ -29,7 +29,7 @@ from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.programs import datasets
 from irgym.envs.linalg.programs.reader import Reader
 from irgym.envs.linalg.programs.sources import Sources
-from irgym.envs.linalg.programs.uris import SUFFIX, parse_uri
+from irgym.envs.linalg.programs.uris import GRAMMAR, SUFFIX, parse_uri
 from irgym.envs.linalg.programs.weights import weights_of
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.task import LinalgTask
@@ -89,6 +89,7 @@ class LinalgEnvironment(Environment):
     )
     validation_inputs = 2
     accepts = "a torch module with its inputs"
+    grammar = GRAMMAR
     space = actions.SPACE
 
     def __init__(self, swaps: bool = False) -> None:
@@ -144,6 +145,10 @@ class LinalgEnvironment(Environment):
 
         made: dict[str, Any] = {"target": made_for, "threads": threads, "space": self.space}
         return LinalgTask(source.uri, text, program, divide=divide, **made).under(objective)
+
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a program, which is one of `linalg` for `linalg-swaps` too."""
+        return parse_uri(renamed(uri, self.name, SCHEME)).uri
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of linalg operations, or of a torch module, which is imported.

@@ -14,7 +14,7 @@ from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
 from irgym.envs.loops.compiling import backends
 from irgym.envs.loops.programs import datasets
-from irgym.envs.loops.programs.contraction import parse_uri
+from irgym.envs.loops.programs.contraction import GRAMMAR, parse_uri
 from irgym.envs.loops.task import LoopsTask
 from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core
@@ -46,6 +46,7 @@ class LoopsEnvironment(Environment):
         Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'", tuning=Tuning()),
     )
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
+    grammar = GRAMMAR
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""
@@ -71,6 +72,10 @@ class LoopsEnvironment(Environment):
         generator = backends.generator_of(contraction, backend, wanted)
         made_for = wanted or generator.target.on(host_target())
         return LoopsTask(contraction, generator, made_for).under(objective)
+
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a program."""
+        return parse_uri(uri).uri
 
     def dataset_names(self) -> list[str]:
         """Return the names of the fixed data sets, and the form of generated ones."""

@@ -84,6 +84,10 @@ class SuperPmiEnvironment(Environment):
         task = SuperPmiTask(program, none, heuristic, toolchain(program.collection))
         return task.under(objective)
 
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a method."""
+        return parse_uri(uri).uri
+
     def dataset_names(self) -> list[str]:
         """Return the name of the data set, if the environment variables name a collection."""
         return [COLLECTION] if all(os.environ.get(variable) for variable in VARIABLES.values()) else []

@@ -1,12 +1,11 @@
 """Data sets of contractions, each with a fixed split into training and test programs."""
 
-import hashlib
 import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 
 from irgym.base.errors import ProgramError
-from irgym.core.dataset import Dataset
+from irgym.core.dataset import Dataset, NoDatasetError, divided
 from irgym.core.uri import Option, read_options
 from irgym.envs.loops.programs.contraction import parse_uri
 
@@ -75,19 +74,8 @@ REAL_CONVOLUTIONS = (
 """Layers of published image networks, batch 1; the shapes are those of the networks' papers."""
 
 
-def is_test(uri: str) -> bool:
-    """Say whether a program belongs to the test split: one in ten, by the SHA-256 of its URI."""
-    return int.from_bytes(hashlib.sha256(uri.encode()).digest()[:8], "big") % 10 == 0
-
-
 def _split(name: str, description: str, uris: Iterable[str]) -> Dataset:
-    every = list(dict.fromkeys(uris))
-    return Dataset(
-        name,
-        description,
-        train=tuple(uri for uri in every if not is_test(uri)),
-        test=tuple(uri for uri in every if is_test(uri)),
-    )
+    return Dataset(name, description, *divided({uri: uri for uri in uris}))
 
 
 def _mm_range(name: str, low: int, high: int) -> Dataset:
@@ -195,13 +183,14 @@ def dataset(name: str) -> Dataset:
     """Return a data set, fixed or generated.
 
     Raises:
-        ProgramError: There is none of that name; the message lists the valid names.
+        NoDatasetError: There is none of that name; the message lists the valid names.
+        ProgramError: An option of a generated one is invalid.
     """
     if name in FIXED:
         return FIXED[name]()
     match = re.fullmatch(r"([a-z]+)_random(?::(.+))?", name, re.DOTALL)
     if not match:
-        raise ProgramError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
+        raise NoDatasetError(f"there is no data set {name!r}: choose among {', '.join(FIXED)} or {GENERATED}")
     given = read_options(name, match.group(2) or "", _OPTIONS, "a generated data set", ",")
     options = {option.name: int(given.get(option.name, option.default)) for option in _OPTIONS}
     uris = generate(match.group(1), **options)
