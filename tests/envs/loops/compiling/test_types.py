@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import numpy as np
 import pytest
 from fuzz.loops.programs import any_program
 from hypothesis import given, settings
@@ -25,6 +26,7 @@ from irgym.envs.loops.compiling.precision import DOUBLE
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
+from irgym.envs.loops.sketches import draw
 from irgym.measure.checking.guarded import Buffers
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -33,20 +35,20 @@ Function = Callable[..., object]
 
 def check(contraction: Contraction, run: Function, guard: Callable[[Tensor], Tensor], seed: int) -> None:
     """Run on whole, random and special numbers, with memory behind each tensor that must not be touched."""
-    for draw in Draw:
-        found = problem_of(contraction, seed, draw)
+    for kind in Draw:
+        found = problem_of(contraction, seed, kind)
         buffers = Buffers(found.inputs, [expected.values for expected in found.expected])
         tensors = [guard(array) for array in buffers.all]
         run(*(tensor.ctypes.data for tensor in tensors))
         buffers.results[0][...] = tensors[2]
         agreement = Prepared(contraction, found, buffers).judge(zeros=True)
-        assert agreement.ok, f"{contraction.uri}: {draw.value}: {agreement.detail}"
+        assert agreement.ok, f"{contraction.uri}: {kind.value}: {agreement.detail}"
 
 
 @pytest.mark.parametrize("generator", BACKENDS, ids=lambda generator: generator.name)
 @settings(max_examples=60, deadline=None)
 @given(seed=SEEDS)
-def test_random_schedules_are_right(
+def test_random_schedules_and_sketches_are_right(
     random_nest: Callable[[Contraction, int], Nest],
     at_page_end: Callable[[Tensor], Tensor],
     generator: Backend,
@@ -55,8 +57,10 @@ def test_random_schedules_are_right(
     if not generator.available().available:
         pytest.skip(f"{generator.name} does not run here")
     contraction = any_program(random.Random(seed), generator.types)
+    drawn = draw(contraction, generator.target, np.random.default_rng(seed))
+    nest = drawn if seed % 3 == 0 else random_nest(contraction, seed)
     try:
-        executable = generator.compile(contraction, random_nest(contraction, seed))
+        executable = generator.compile(contraction, nest)
     except CodeTooLarge:
         return
     with closing(executable):
