@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from avx512_machine import Machine
 from fuzz.loops.programs import any_program
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -144,3 +145,30 @@ def test_double_precision_decodes_to_what_was_meant(tmp_path: Path):
             )
     assert {"vfmadd231pd", "vmovupd"} <= found <= known
     assert DOUBLE.load.bytes == 8
+
+
+@pytest.mark.skipif(shutil.which("objdump") is None, reason="needs GNU objdump")
+@pytest.mark.parametrize("seed", range(12))
+def test_avx512_code_of_any_program_is_right_in_a_machine_of_numpy(random_nest, seed: int, tmp_path: Path):
+    rng = random.Random(seed)
+    drawn = (any_program(rng, ("f32", "f64", "f64", "f64")) for _ in range(100))
+    contraction = next(program for program in drawn if 50 < program.flops < 5000)
+    kernel = lower(contraction, random_nest(contraction, seed), X86_64_V4)
+    a, b = contraction.random_inputs(seed)
+    c = np.full(contraction.shapes[2], np.nan, contraction.elements.sum_type)
+    workspace = np.full(kernel.workspace, np.nan, c.dtype)
+    starts, size = list[int](), 0
+    for array in (a, b, c, workspace):
+        starts.append(size + 256)
+        size += -(-array.nbytes // 64) * 64 + 512
+    memory = np.full(size, 0xFF, np.uint8)
+    for start, array in zip(starts, (a, b, c, workspace), strict=True):
+        memory[start : start + array.nbytes] = array.reshape(-1).view(np.uint8)
+    before = memory.copy()
+    Machine(memory, (*starts[:3], 2, starts[3])).run(avx512.emit(kernel), tmp_path)
+    found = memory[starts[2] : starts[2] + c.nbytes].view(c.dtype).reshape(c.shape)
+    exact = contraction.elements.name == "f64"
+    np.testing.assert_allclose(found, contraction.reference(a, b), atol=1e-12 if exact else 1e-4)
+    changed = np.flatnonzero(memory != before)
+    ends = starts[2] + c.nbytes, starts[3] + workspace.nbytes
+    assert all(starts[2] <= at < ends[0] or starts[3] <= at < ends[1] for at in changed)
