@@ -54,7 +54,7 @@ class Elements:
         try:
             return np.dtype(import_module("ml_dtypes").bfloat16)
         except ImportError:
-            raise BackendError("dtype=bf16 needs ml_dtypes: install it with pip install ml_dtypes") from None
+            raise BackendError("dtype=bf16 needs ml_dtypes: run pip install 'irgym[loops]'") from None
 
     @property
     def sum_type(self) -> "np.dtype[Any]":
