@@ -183,8 +183,8 @@ def test_given_options_override_a_recipe(tmp_path: Path):
     )
     config = RunFolder(run).describe()
     recipe = ENVIRONMENTS.load("loops").recipes["scratch"]
-    assert (config["agent"], config["limit"], config["validate"]) == ("PPOConfig", 2, 2)
-    wanted = {**recipe.hyperparameters, **given}
+    assert (config["agent"], config["limit"], config["validate"]) == ("ppo", 2, 2)
+    wanted = {**recipe.hyperparameters, "iterations": 1, **given}
     assert {name: config["config"][name] for name in wanted} == wanted
     [metrics] = RunFolder(run).read_metrics()
     assert metrics["validation"] is not None

@@ -27,7 +27,7 @@ from irgym.measure.evaluators import Measured
 from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
 from irgym.policies import heads
-from irgym.policies.run_folder import RunFolder
+from irgym.policies.run_folder import BUDGET, RunFolder
 
 SECURED = 10
 """A checkpoint precedes each iteration once the time left is below this multiple of the longest iteration."""
@@ -93,12 +93,14 @@ def train(
     learner = config.build(problem if setup.screen is None else replace(problem, evaluator=setup.screen))
     training = _Training(learner, problem, folder, setup)
     description = {"environment": setup.environment, **_values_of(learner.config), **setup.details}
+    description |= dict(zip(BUDGET, (iterations, seconds), strict=True))
     if iterations is None:
         iterations = config.iterations if seconds is None else None
     with folder.held(resume):
         if resume:
             folder.expect(description)
             training.restore()
+            folder.renew(description)
         else:
             folder.create(description)
             training.save()
@@ -165,6 +167,8 @@ class _Training:
         try:
             while not self.done(iterations, seconds):
                 self._set_deadline(seconds)
+                timed = None if iterations is not None else seconds
+                self.problem.deadline.passed = None if timed is None else self.progress.seconds / timed
                 try:
                     metrics = self.iterate()
                 except OutOfTimeError:  # the learner is in mid-iteration: the checkpoint counts

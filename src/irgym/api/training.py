@@ -82,8 +82,9 @@ def train(
     check_name(folder.path)
     check_seconds(seconds, "to train")
     found = environment_named(environment)
-    plan = _planned(found, checked(training, Training), checked(measuring, Measuring), seed)
-    folder.check(training.resume)
+    folder.check(checked(training, Training).resume)
+    annealed = folder.annealed if training.resume else training.iterations
+    plan = _planned(found, training, checked(measuring, Measuring), seed, annealed)
     if note is not None and folder.cut_off:
         note(folder.cut_off)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
@@ -173,11 +174,13 @@ class _Plan:
             validation=self.validation(problem),
             environment=self.environment.name,
             details={
+                "agent": self.agent,
                 "dataset": self.dataset,
                 "limit": training.limit,
                 "objective": self.measuring.objective,
                 "reward": training.reward,
                 "backend": self.measuring.processor,
+                "target": self.measuring.target,
                 "targets": targets_of(problem.tasks),
                 "validate": training.validate,
                 "peaks": tuple(problem.peaks.values()),
@@ -199,8 +202,17 @@ class _Plan:
         )
 
 
-def _planned(environment: Environment, training: Training, measuring: Measuring, seed: int) -> _Plan:
+def _planned(
+    environment: Environment, training: Training, measuring: Measuring, seed: int, annealed: int | None
+) -> _Plan:
     """Resolve the names of a training.
+
+    Args:
+        environment: Where the programs come from.
+        training: The request.
+        measuring: Objective, back end, targets and farm.
+        seed: Seed of all random choices.
+        annealed: Number of iterations over which hyper-parameters are annealed; None for the agent's own.
 
     Raises:
         IrgymError: Something that is named does not exist, or options contradict each other.
@@ -218,7 +230,8 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
         raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
     check_objective(environment, measuring.objective)
     reward = reward_of(environment, training.reward)
-    values = {**recipe.hyperparameters, **by_name(training.hyperparameters, recipe.agent)}
+    lengths = {} if annealed is None else {"iterations": annealed}
+    values = {**recipe.hyperparameters, **lengths, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
         values["observation"] = training.observation
     config = configured(AGENTS.load(recipe.agent), values, seed, recipe.agent)

@@ -11,6 +11,7 @@ import tyro
 from tyro.conf import subcommand
 
 import irgym
+from irgym.cli.configuration import configured, with_config
 from irgym.cli.words import check_words
 
 SUMMARIES = {
@@ -86,11 +87,16 @@ def parsed(words: Sequence[str]) -> Command:
         whole = bool(words) and words[0].startswith("--tyro-")  # completion of shells knows all options
         tyro.cli(_choice(whole), prog="irgym", description=_DESCRIPTION, args=words)
         raise AssertionError(f"{words[:1]} is no command, and was taken for one")
-    kind = command_class(words[0])
+    kind = with_config(command_class(words[0]))
     check_words(words[1:], _many(kind))
+    arguments, defaults = configured(words[0], kind, words[1:])
     # All help is in docstrings: tyro would tokenise the source for comments, for a third of its time.
     return tyro.cli(
-        kind, prog=f"irgym {words[0]}", args=words[1:], config=(tyro.conf.HelptextFromCommentsOff,)
+        kind,
+        prog=f"irgym {words[0]}",
+        args=arguments,
+        default=defaults,
+        config=(tyro.conf.HelptextFromCommentsOff,),
     )
 
 
