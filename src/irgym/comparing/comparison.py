@@ -14,7 +14,7 @@ from irgym.comparing.methods import Conditions, Method, Outcome
 from irgym.comparing.policy_methods import Unsuited
 from irgym.comparing.reference_costs import ReferenceCosts
 from irgym.comparing.results import Comparison, Trace
-from irgym.comparing.rows import Row
+from irgym.comparing.rows import Row, like
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
@@ -225,6 +225,11 @@ class _Running:
         policy = self.policies.digests.get(policy_of(method), "")
         return basis_of(self.conditions.environment, self.conditions.bench, task, policy)
 
+    @property
+    def _baseline(self) -> str | None:
+        """The baseline that results are timed in turn with, if there is one."""
+        return self.conditions.environment.reference_baseline if self.objective.timed else None
+
     def has(self, task: Task[Any], method: Method) -> bool:
         """Say whether a row is there already."""
         return (task.uri, method.name) in self.rows
@@ -233,7 +238,8 @@ class _Running:
         """Add what a method made of a program, and let it be kept."""
         for result in (outcome, outcome.raw):
             if result is not None:
-                row = replace(reference_costs.complete(result), basis=self._basis(task, method))
+                tied = replace(result, row=like(result.row, self.rows.values(), self._baseline))
+                row = replace(reference_costs.complete(tied), basis=self._basis(task, method))
                 self.rows[row.program, row.method] = row
         if outcome.trace is not None:
             self.traces[outcome.row.program, outcome.row.method] = outcome.trace
@@ -245,7 +251,7 @@ class _Running:
         environment = self.conditions.environment
         return Comparison(
             environment=environment.name,
-            baseline=environment.reference_baseline if self.objective.timed else None,
+            baseline=self._baseline,
             rows=tuple(self.rows[key] for key in order),
             traces=tuple(self.traces[key] for key in order if key in self.traces),
             machine=self.machine,
