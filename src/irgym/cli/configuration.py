@@ -26,7 +26,7 @@ _HIDDEN = get_args(Suppress[int])[1]
 
 
 @dataclass(frozen=True)
-class _Option:
+class FileOption:
     """An option of a command: the field that holds it, its name in files, and its type."""
 
     field: str
@@ -64,11 +64,11 @@ def configured(command: str, kind: type[Any], words: Sequence[str]) -> tuple[lis
         IrgymError: The file names what is no option, or a value does not suit its option.
         StorageError: The file cannot be read.
     """
-    options = {option.name: option for option in _options(kind) if option.name != "config"}
+    options = {option.name: option for option in options_of(kind) if option.name != "config"}
     values = _values(command, words, options)
     if values is None:
         return list(words), None
-    given = {name for name in _given(words) if name in options}
+    given = {name for name in given_in(words) if name in options}
     added, settings, positional = list[str](), dict[str, Any](), dict[str, Any]()
     for name, value in values.items():
         if name in SETTINGS:
@@ -77,32 +77,32 @@ def configured(command: str, kind: type[Any], words: Sequence[str]) -> tuple[lis
             positional[options[name].field] = _positional_value(options[name], value)
         elif name not in given and value is not None:
             added += _words_of(options[name], value)
-    merged = _with_settings(words, settings)
+    merged = with_settings(words, settings)
     end = merged.index("--") if "--" in merged else len(merged)
     return [*merged[:end], *added, *merged[end:]], _defaults(kind, positional)
 
 
-def _options(kind: type[Any]) -> Iterator[_Option]:
+def options_of(kind: type[Any]) -> Iterator[FileOption]:
     """Yield the options of a command, those of requests too."""
     for option in fields(kind):
         metadata = getattr(option.type, "__metadata__", ())
         inner: Any = get_args(option.type)[0] if metadata else option.type
         if is_dataclass(inner):
-            yield from _options(cast(type[Any], inner))
+            yield from options_of(cast(type[Any], inner))
         elif _HIDDEN not in metadata:
             renamed = [mark.name for mark in metadata if getattr(mark, "name", None)]
-            yield _Option(option.name, (renamed or [option.name])[0], _POSITIONAL in metadata, inner)
+            yield FileOption(option.name, (renamed or [option.name])[0], _POSITIONAL in metadata, inner)
 
 
-def _values(command: str, words: Sequence[str], options: Mapping[str, _Option]) -> dict[str, Any] | None:
+def _values(command: str, words: Sequence[str], options: Mapping[str, FileOption]) -> dict[str, Any] | None:
     """Return the values of the command's configuration file by the options' names; None without a file.
 
     A training that is resumed takes its options from its folder.
     """
-    path = _value_of(words, "config")
+    path = value_of(words, "config")
     if path is None:
-        folder = _value_of(words, "run")
-        if command != "train" or folder is None or "resume" not in _given(words):
+        folder = value_of(words, "run")
+        if command != "train" or folder is None or "resume" not in given_in(words):
             return None
         path = folder if RunFolder(Path(folder)).config.exists() else None
     if path is None:
@@ -113,7 +113,7 @@ def _values(command: str, words: Sequence[str], options: Mapping[str, _Option]) 
     run = options_of_run(content)
     if run is not None:
         kept = {name: value for name, value in run.items() if name in options or name in SETTINGS}
-        limited = {"iterations", "seconds"} & _given(words)  # they replace both limits of the run
+        limited = {"iterations", "seconds"} & given_in(words)  # they replace both limits of the run
         return {name: value for name, value in kept.items() if not limited or name not in LIMITS}
     flat = dict(_flattened(content, options))
     _check_names(file, command, flat, options)
@@ -124,7 +124,7 @@ LIMITS = ("iterations", "seconds")
 """Options that end a training."""
 
 
-def _flattened(content: Mapping[str, Any], options: Mapping[str, _Option]) -> Iterator[tuple[str, Any]]:
+def _flattened(content: Mapping[str, Any], options: Mapping[str, FileOption]) -> Iterator[tuple[str, Any]]:
     """Yield names and values, those of tables too: `[measuring]` and `[training]` only group options."""
     for written, value in content.items():
         name = written.replace("-", "_")
@@ -134,7 +134,9 @@ def _flattened(content: Mapping[str, Any], options: Mapping[str, _Option]) -> It
             yield name, value
 
 
-def _check_names(file: Path, command: str, values: Mapping[str, Any], options: Mapping[str, _Option]) -> None:
+def _check_names(
+    file: Path, command: str, values: Mapping[str, Any], options: Mapping[str, FileOption]
+) -> None:
     """Make sure that all names are options.
 
     Raises:
@@ -151,14 +153,14 @@ def _check_names(file: Path, command: str, values: Mapping[str, Any], options: M
     raise IrgymError(f"{file} has names that are no options of {command}: correct or remove {names}{under}")
 
 
-def _given(words: Sequence[str]) -> set[str]:
+def given_in(words: Sequence[str]) -> set[str]:
     """Return the names of the options on a command line."""
     flags = {word.partition("=")[0] for word in _before_end(words) if word.startswith("--")}
     names = {flag[2:].replace("-", "_") for flag in flags}
     return names | {name.removeprefix("no_") for name in names}
 
 
-def _value_of(words: Sequence[str], name: str) -> str | None:
+def value_of(words: Sequence[str], name: str) -> str | None:
     """Return the value of an option on a command line; None where it is not there."""
     own = _before_end(words)
     for place, word in enumerate(own):
@@ -187,7 +189,7 @@ def _settings(name: str, value: Any) -> dict[str, Any]:
     return {key: setting for key, _, setting in pairs}
 
 
-def _with_settings(words: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
+def with_settings(words: Sequence[str], settings: Mapping[str, Any]) -> list[str]:
     """Return a command line with further hyper-parameters; those that it has itself take precedence."""
     own = list(words)
     if not settings:
@@ -217,7 +219,7 @@ def _text(value: Any) -> str:
     return str(value)
 
 
-def _words_of(option: _Option, value: Any) -> list[str]:
+def _words_of(option: FileOption, value: Any) -> list[str]:
     """Return the words that set an option.
 
     Raises:
@@ -237,7 +239,7 @@ def _words_of(option: _Option, value: Any) -> list[str]:
     return [f"{option.flag}={_text(value)}"]
 
 
-def _positional_value(option: _Option, value: Any) -> Any:
+def _positional_value(option: FileOption, value: Any) -> Any:
     """Return the value of a positional option.
 
     Raises:
