@@ -1,4 +1,4 @@
-"""What the runs of a sweep came to: means over the seeds, with intervals, as a table and as curves."""
+"""Results of the runs of a sweep: means over the seeds with intervals, as a table and as curves."""
 
 import math
 from collections.abc import Mapping, Sequence
