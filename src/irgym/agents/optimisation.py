@@ -98,7 +98,7 @@ class Descent:
             DivergedError: The loss, its gradient or the new weights are not finite.
             OutOfTimeError: The deadline has passed.
         """
-        self.deadline.check()
+        self.deadline.check("learning")
         self._gradient.zero_()
         loss.backward()  # pyright: ignore[reportUnknownMemberType]
         norm = self._gradient.square().sum().sqrt()

@@ -172,6 +172,7 @@ class _Training:
                 try:
                     metrics = self.iterate()
                 except OutOfTimeError:  # the learner is in mid-iteration: the checkpoint counts
+                    self.folder.truncate_metrics(self._saved)
                     break
                 self.folder.append_metrics(asdict(metrics))
                 board.write(metrics)
@@ -186,20 +187,23 @@ class _Training:
             board.close()
 
     def _set_deadline(self, seconds: float | None) -> None:
-        """Set the deadline of the next iteration, if a checkpoint holds all previous ones.
+        """Set the deadline of the next iteration.
 
-        Near the end of the time a checkpoint precedes each iteration. Earlier, writing them would take longer
-        than the iteration that could be lost.
+        Near the end of the time a checkpoint precedes each iteration, so that dropping one loses no other.
+        Earlier, writing them would take longer than the iterations. So an iteration that suddenly takes long
+        has more time, and with it are dropped those since the last checkpoint.
         """
         deadline = self.problem.deadline
         left = math.inf if seconds is None else seconds - self.progress.seconds
         if left < SECURED * self._longest_s and self._saved != self.progress.iteration:
             self.save()
-        secured = seconds is not None and self._saved == self.progress.iteration
-        deadline.moment = time.monotonic() + left if secured else math.inf
+        more = 0.0 if self._saved == self.progress.iteration else self.learner.config.checkpoint_every
+        deadline.moment = time.monotonic() + left + more
+        deadline.begin(self.progress.iteration + 1)
         evaluator = self.problem.evaluator
         if isinstance(evaluator, Measured):
-            evaluator.before_chunk = deadline.check
+            evaluator.before_chunk = deadline.measuring
+            evaluator.cautious = seconds is not None
 
     def done(self, iterations: int | None, seconds: float | None) -> bool:
         """Return whether the limit of iterations or seconds is reached."""

@@ -10,6 +10,7 @@ from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
 from irgym.api.requests import Measuring, Training, checked
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
+from irgym.api.training_observer import TrainingObserver, unseen
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
@@ -77,6 +78,27 @@ def train(
         StorageError: A file cannot be written, or what is resumed is missing or damaged.
         BackendError: torch is not installed.
     """
+    observer = TrainingObserver(note or unseen, progress or unseen)
+    return train_observed(
+        environment, run, observer, seconds=seconds, seed=seed, training=training, measuring=measuring
+    )
+
+
+def train_observed(
+    environment: str,
+    run: str | Path,
+    observer: TrainingObserver,
+    *,
+    seconds: float | None = None,
+    seed: int = 0,
+    training: Training = Training(),
+    measuring: Measuring = Measuring(),
+) -> "TorchPolicy":
+    """Train as `train` does, and let an observer see all progress.
+
+    Raises:
+        IrgymError: As for `train`.
+    """
     check_options(seed=seed)
     folder = RunFolder(path_of(run, "a run folder"))
     check_name(folder.path)
@@ -85,18 +107,18 @@ def train(
     folder.check(checked(training, Training).resume)
     annealed = folder.annealed if training.resume else training.iterations
     plan = _planned(found, training, checked(measuring, Measuring), seed, annealed)
-    if note is not None and folder.cut_off:
-        note(folder.cut_off)
+    if folder.cut_off:
+        observer.note(folder.cut_off)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
     peaks = folder.problem().peaks if training.resume else None
     with measuring.bench(found) as bench:
         problem = plan.problem(bench, peaks)
-        if note is not None:
-            note(plan.summary(bench, problem))
-        policy = plan.run(folder.path, bench, problem, seconds, progress)
+        problem.deadline.report = observer.activity
+        observer.note(plan.summary(bench, problem))
+        policy = plan.run(folder.path, bench, problem, seconds, observer.progress)
         tried = plan.validation(problem) or spread(problem.tasks, TRIED)
-        if note is not None and changes_nothing(policy, tried):
-            note(note_of_no_change(found, len(tried)))
+        if observer.note is not unseen and changes_nothing(policy, tried):
+            observer.note(note_of_no_change(found, len(tried)))
         return policy
 
 
