@@ -10,8 +10,7 @@ from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.base.files import lock_for
-from irgym.base.json_files import write_json
-from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, Recorder, run_comparison
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.dataset import spread
@@ -72,9 +71,8 @@ def compare(
             held.enter_context(lock_for(place))
         done = _done(places) if comparing.resume else None
         bench = held.enter_context(measuring.bench(found))
-        recorder = _Recorder(places, observer or ComparisonObserver())
+        recorder = Recorder(places, observer or ComparisonObserver())
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
-        recorder.record(comparison)
     return comparison
 
 
@@ -91,25 +89,6 @@ def _places(comparing: Comparing) -> list[Path]:
     for place in places:
         check_file(place)
     return places
-
-
-class _Recorder(ComparisonObserver):
-    """Keeps the results in files, and tells an observer of everything."""
-
-    def __init__(self, places: Sequence[Path], observer: ComparisonObserver) -> None:
-        self._places = places
-        self._observer = observer
-
-    def progress(self, program: str, method: str) -> None:
-        self._observer.progress(program, method)
-
-    def record(self, comparison: Comparison) -> None:
-        for place in self._places:
-            write_json(place, comparison.to_json())
-        self._observer.record(comparison)
-
-    def note(self, text: str) -> None:
-        self._observer.note(text)
 
 
 def _uris(programs: Sequence[str | Path]) -> list[str]:

@@ -13,8 +13,7 @@ from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.api.training_observer import TrainingObserver, unseen
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
-from irgym.base.json_files import write_json
-from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, Recorder, run_comparison
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
@@ -352,8 +351,8 @@ def evaluate(
     )
     check_objective(found, plan.objective)
     with lock_for(folder.evaluation), where.bench(found) as bench:
-        comparison = run_comparison(plan, bench, observer=observer)
-        write_json(folder.evaluation, comparison.to_json())
+        recorder = Recorder([folder.evaluation], observer or ComparisonObserver())
+        comparison = run_comparison(plan, bench, observer=recorder)
         write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))

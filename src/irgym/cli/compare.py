@@ -42,17 +42,20 @@ class Compare:
         """Compare, print, record."""
         out = console()
         also = (*self.comparing.also, *(["time"] if self.time else []))
+        methods = None if self.methods is None else [name for name in self.methods.split(",") if name]
         with out.status("comparing") as status:
-            comparison = compare(
-                self.environment,
-                self.programs,
-                methods=None if self.methods is None else [name for name in self.methods.split(",") if name],
-                seconds=self.seconds,
-                seed=self.seed,
-                comparing=replace(self.comparing, also=also, inputs=self._inputs()),
-                measuring=self.measuring,
-                observer=Shown(out, status),
-            )
+            shown = Shown(out, status)
+            with shown.showing_when_interrupted(lambda so_far: out.print(table(so_far))):
+                comparison = compare(
+                    self.environment,
+                    self.programs,
+                    methods=methods,
+                    seconds=self.seconds,
+                    seed=self.seed,
+                    comparing=replace(self.comparing, also=also, inputs=self._inputs()),
+                    measuring=self.measuring,
+                    observer=shown,
+                )
         out.print(table(comparison))
 
     def _inputs(self) -> int | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError, UnsuitedPolicyError
+from irgym.base.json_files import write_json
 from irgym.comparing.basis import Basis, basis_of
 from irgym.comparing.method_names import parse_method, policy_of, with_raw
 from irgym.comparing.methods import Conditions, Method, Outcome
@@ -73,6 +74,33 @@ class ComparisonObserver:
         """See in a sentence how many of the earlier results are computed again, and why."""
 
 
+class Recorder(ComparisonObserver):
+    """Keeps all results so far in files, and tells another observer of everything.
+
+    Args:
+        places: Files for the JSON.
+        observer: The other observer.
+    """
+
+    def __init__(self, places: Sequence[Path], observer: ComparisonObserver) -> None:
+        self._places = places
+        self._observer = observer
+
+    def progress(self, program: str, method: str) -> None:
+        """Tell the other observer."""
+        self._observer.progress(program, method)
+
+    def record(self, comparison: Comparison) -> None:
+        """Write the files, and tell the other observer."""
+        for place in self._places:
+            write_json(place, comparison.to_json())
+        self._observer.record(comparison)
+
+    def note(self, text: str) -> None:
+        """Tell the other observer."""
+        self._observer.note(text)
+
+
 def run_comparison(
     plan: ComparisonPlan,
     bench: Bench,
@@ -127,7 +155,9 @@ def run_comparison(
                 environment, bench, task, [other.name for other in others]
             )
             running.add(task, method, _attempt(method, conditions, task), reference_costs)
-    return running.results([(task.uri, method.name) for task in tasks for method in chosen])
+    whole = running.results([(task.uri, method.name) for task in tasks for method in chosen])
+    observer.record(whole)
+    return whole
 
 
 class _Loaded:
