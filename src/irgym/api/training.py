@@ -1,7 +1,7 @@
 """`irgym.train` and `irgym.evaluate`: a policy from a data set, and how good it is on other programs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -240,9 +240,7 @@ def _planned(
         BackendError: torch is not installed.
     """
     recipe = _recipe(environment, training.recipe, training.agent)
-    limit = recipe.limit if training.limit is None else training.limit
-    validate = recipe.validate if training.validate is None else training.validate
-    screen = recipe.screen if training.screen is None else training.screen
+    training = filled_by(training, recipe)
     require_torch("training")
     from irgym.agents import AGENTS
 
@@ -256,11 +254,10 @@ def _planned(
     if training.observation is not None:
         values["observation"] = training.observation
     config = configured(AGENTS.load(recipe.agent), values, seed, recipe.agent)
-    if bool(validate) != bool(config.validate_every):
+    if bool(training.validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
-    filled = replace(training, limit=limit, validate=validate, screen=screen)
-    uris = spread(programs.train, limit)
-    return _Plan(environment, measuring, filled, recipe.agent, programs.name, uris, reward, config, seed)
+    uris = spread(programs.train, training.limit)
+    return _Plan(environment, measuring, training, recipe.agent, programs.name, uris, reward, config, seed)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
@@ -281,6 +278,21 @@ def _recipe(environment: Environment, name: str | None, agent: str | None) -> Re
     if agent not in (None, recipe.agent):
         raise IrgymError(f"the recipe {name!r} trains {recipe.agent}, not {agent}: leave the agent out")
     return recipe
+
+
+def filled_by(training: Training, recipe: Recipe) -> Training:
+    """Return a request in which a recipe's values stand for what is not given."""
+    values = {field.name: getattr(recipe, field.name) for field in fields(Recipe)}
+    return replace(
+        training,
+        **{
+            field.name: values[field.name]
+            for field in fields(training)
+            if field.name not in ("agent", "hyperparameters")
+            and getattr(training, field.name) == field.default
+            and values.get(field.name) is not None
+        },
+    )
 
 
 def _own_target(problem: RunProblem) -> str | None:

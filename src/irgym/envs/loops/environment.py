@@ -9,6 +9,7 @@ from irgym.core.baseline import INSTALL_TORCH, Baseline
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, policies_in
+from irgym.core.paper_recipes import LOOPTUNE
 from irgym.core.recipe import from_scratch
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
@@ -45,7 +46,7 @@ class LoopsEnvironment(Environment):
         Baseline("torch", "torch's mm, bmm, conv2d or einsum, threads likewise", INSTALL_TORCH),
         Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'"),
     )
-    recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
+    recipes = MappingProxyType({"scratch": from_scratch(iterations=40), "looptune": LOOPTUNE})
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""
