@@ -11,7 +11,7 @@ import pytest
 from commands import Command
 
 from irgym.base.errors import IrgymError
-from irgym.cli.commands import parsed
+from irgym.cli.commands import SUMMARIES, parsed
 from irgym.cli.grid import combinations, name_of, words_of
 from irgym.cli.nested import begun_by, split
 from irgym.cli.submit import Submit, script_of
@@ -115,13 +115,12 @@ def test_names_of_jobs():
 
 
 def test_options_stay_with_their_command():
-    assert split(Submit, ["--gpus", "1", "--dry-run", "--name=a", "tune", "x", "--json", "b"]) == (
+    assert split(Submit, ["--gpus", "1", "--dry-run", "--name=a", "tune", "x", "--json", "b"], SUMMARIES) == (
         ["--gpus", "1", "--dry-run", "--name=a"],
         ["tune", "x", "--json", "b"],
     )
-    own, inner = split(
-        Sweep, ["--sweep", "lr=1,2", "seed=0:2", "--evaluate", "train", "loops", "--set", "a=1"]
-    )
+    words = ["--sweep", "lr=1,2", "seed=0:2", "--evaluate", "train", "loops", "--set", "a=1"]
+    own, inner = split(Sweep, words, SUMMARIES)
     assert own == ["--sweep", "lr=1,2", "seed=0:2", "--evaluate"] and inner[0] == "train"
 
 
@@ -132,7 +131,7 @@ def test_options_stay_with_their_command():
         (("submit", "farm", "serve", "1"), "'farm' is none of them"),
         (("submit", "--time", "soon", "programs", "loops"), "--time 'soon' is malformed: write 24:00:00"),
         (("submit", "--queue", "a b", "programs", "loops"), "--queue 'a b' is malformed"),
-        (("submit", "--cores", "0", "programs", "loops"), "at least 1 core"),
+        (("submit", "--cores", "0", "programs", "loops"), "--cores cannot be 0: give a number from 1"),
         (
             ("submit", "--constraint", "none", "programs", "loops"),
             "(no such constraint): correct the options",

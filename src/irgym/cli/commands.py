@@ -94,7 +94,7 @@ def parsed(words: Sequence[str]) -> Command:
         tyro.cli(_choice(whole), prog="irgym", description=_DESCRIPTION, args=words)
         raise AssertionError(f"{words[:1]} is no command, and was taken for one")
     kind = with_config(command_class(words[0]))
-    own, inner = split(kind, words[1:]) if words[0] in OUTER else (list(words[1:]), [])
+    own, inner = split(kind, words[1:], SUMMARIES) if words[0] in OUTER else (list(words[1:]), [])
     check_words(own, _many(kind))
     arguments, defaults = configured(words[0], kind, own)
     # All help is in docstrings: tyro would tokenise the source for comments, for a third of its time.

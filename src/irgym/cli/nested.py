@@ -1,6 +1,6 @@
 """Commands that take another command: `irgym submit train loops --run runs/a`."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import Any, cast, get_args, get_origin
@@ -8,12 +8,13 @@ from typing import Any, cast, get_args, get_origin
 from irgym.base.errors import IrgymError
 
 
-def split(kind: type[Any], words: Sequence[str]) -> tuple[list[str], list[str]]:
+def split(kind: type[Any], words: Sequence[str], commands: Collection[str]) -> tuple[list[str], list[str]]:
     """Return the options before the inner command, and the inner command with its options.
 
     Args:
         kind: Class of the outer command.
         words: The command line after its name.
+        commands: Names of all commands; values of an option that takes several end at one.
     """
     kinds = dict(_kinds(kind))
     place = 0
@@ -24,7 +25,7 @@ def split(kind: type[Any], words: Sequence[str]) -> tuple[list[str], list[str]]:
         if equals or name == "help" or kinds.get(name.removeprefix("no_")) is bool:
             continue
         if get_origin(kinds.get(name)) is tuple:
-            while place < len(words) and "=" in words[place] and not words[place].startswith("--"):
+            while place < len(words) and words[place] not in commands and words[place][:2] != "--":
                 place += 1
         else:
             place += 1

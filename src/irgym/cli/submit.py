@@ -20,10 +20,10 @@ SUBMITTED = tuple(name for name in SUMMARIES if name not in ("submit", "history"
 
 @dataclass(frozen=True)
 class Submit:
-    """Submit any command as a SLURM job, as in `irgym submit --time 04:00:00 train loops --run runs/a`.
+    """Submit any command as a SLURM job, which resumes when it is started again.
 
-    A job that is started again, as after its time or its node ended, resumes: `train` from its last
-    checkpoint, `compare` from its rows, `tune` from what it found.
+    As in `irgym submit --time 04:00:00 train loops --run runs/a`. After its time or its node ended, `train`
+    resumes from its last checkpoint, `compare` from its rows, `tune` from what it found.
     """
 
     job: OmitArgPrefixes[JobOptions] = field(default_factory=JobOptions)

@@ -17,11 +17,14 @@ from irgym.base.errors import BackendError, FarmError
 PATTERNS = {
     "memory": r"\d+(\.\d+)?[KMGT]i?B",
     "time": r"(\d+-)?\d+(:\d\d){0,2}",
-    "name": r"[\w.-]+",
+    "name": r"\w[\w.-]{0,99}",
 }
 """Forms of values that go into scripts, by option; they must not be able to inject commands."""
 
-TEXT = r"[\w.,:&|*+-]+"
+MOST = 100_000
+"""Most cores or GPUs of a job."""
+
+TEXT = r"[\w*][\w.,:&|*+-]{0,199}"
 """Form of all other texts."""
 
 
@@ -62,8 +65,10 @@ class JobOptions:
             ):
                 example = option.default or "text without blanks"
                 raise FarmError(f"--{option.name} {value!r} is malformed: write {example}, for example")
-        if self.cores < 1 or self.gpus < 0:
-            raise FarmError("a job has at least 1 core, and 0 GPUs or more: correct --cores or --gpus")
+        for name, least in (("cores", 1), ("gpus", 0)):
+            count = getattr(self, name)
+            if not least <= count <= MOST:
+                raise FarmError(f"--{name} cannot be {count:g}: give a number from {least} to {MOST:,}")
 
     @property
     def script(self) -> Path:
