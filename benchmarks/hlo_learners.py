@@ -228,6 +228,14 @@ def plot(results: list[Result], path: Path) -> None:
     figure.savefig(path)
 
 
+def write(results: list[Result], options: Options) -> None:
+    """Write all results so far, so that a benchmark that is stopped leaves them."""
+    options.out.mkdir(parents=True, exist_ok=True)
+    (options.out / "hlo_learners.md").write_text(table(results, options))
+    (options.out / "hlo_learners.json").write_text(json.dumps([asdict(result) for result in results]))
+    plot(results, options.out / "hlo_learners.svg")
+
+
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
     jobs = [(learner, seed) for seed in range(options.seeds) for learner in (*OURS, *BASELINES)]
@@ -242,10 +250,7 @@ def main() -> None:
                 f"{result.learner:28s} seed {result.seed}: {result.gain:.3f}, {result.seconds:.0f} s",
                 flush=True,
             )
-    options.out.mkdir(parents=True, exist_ok=True)
-    (options.out / "hlo_learners.md").write_text(table(results, options))
-    (options.out / "hlo_learners.json").write_text(json.dumps([asdict(result) for result in results]))
-    plot(results, options.out / "hlo_learners.svg")
+            write(results, options)
     print(table(results, options))
 
 

@@ -204,8 +204,8 @@ def main(options: Options) -> None:
         for name in options.problems:
             tables.append(report(name, options, executor))
             print(tables[-1], flush=True)
-    if options.out is not None:
-        options.out.write_text("\n".join(tables))
+            if options.out is not None:
+                options.out.write_text("\n".join(tables))
 
 
 if __name__ == "__main__":

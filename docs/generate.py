@@ -21,6 +21,7 @@ from typing import Any, Protocol, get_args
 from tyro.conf import Positional, Suppress
 
 from irgym.agents import AGENTS
+from irgym.api.translations import TRANSLATIONS
 from irgym.base.options import options_text
 from irgym.base.values import Range
 from irgym.cli.commands import SUMMARIES, command_class
@@ -137,6 +138,25 @@ def agents() -> str:
 def hyperparameters() -> str:
     """Return for each agent a heading and the table of the hyper-parameters, those of `--set`."""
     return "\n".join(f"## {name}\n\n{_hyperparameters(AGENTS.load(name))}" for name in AGENTS.builtin)
+
+
+def paper_recipes() -> str:
+    """Return the table of the set-ups of publications, with the environments that offer them."""
+    homes: dict[str, list[str]] = {}
+    sources: dict[str, str] = {}
+    for environment in ENVIRONMENTS.builtin:
+        for name, recipe in ENVIRONMENTS.load(environment).recipes.items():
+            if recipe.source:
+                homes.setdefault(name, []).append(environment)
+                sources[name] = recipe.source
+    rows = ((f"`{name}`", _code(homes[name]), sources[name]) for name in homes)
+    return table(("recipe", "environments", "source"), rows)
+
+
+def translations() -> str:
+    """Return the table of other systems' names of options, with the names here."""
+    rows = ((entry.system, f"`{entry.there}`", f"`{entry.here}`", entry.note) for entry in TRANSLATIONS)
+    return table(("system", "there", "here", "values"), rows)
 
 
 def agent_modules() -> str:
@@ -323,6 +343,8 @@ MAKERS: dict[str, Callable[..., str]] = {
     "environment": environment,
     "searches": searches,
     "agents": agents,
+    "recipes": paper_recipes,
+    "translations": translations,
     "hyperparameters": hyperparameters,
     "agent-modules": agent_modules,
     "commands": commands,

@@ -3,17 +3,15 @@
 import importlib.util
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
 
 from irgym.agents import AGENTS
-from irgym.cli.commands import SUMMARIES, command_class, parsed
+from irgym.cli.commands import OUTER, SUMMARIES, command_class, parsed
+from irgym.cli.configuration import options_of, with_config
 
 ROOT = Path(__file__).parent.parent
 SOURCE = ROOT / "src" / "irgym"
@@ -21,7 +19,7 @@ GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 MEASURED = sorted((ROOT / "docs" / "measured").glob("*.md"))
 PAGES = [*GUIDES, *REFERENCE, *MEASURED]
-WORDS = 30_360
+WORDS = 30_416
 """Words of the guides, at most."""
 
 
@@ -56,14 +54,11 @@ def mentions() -> list[str]:
     return list(dict.fromkeys(" ".join(span.split()) for span in spans))
 
 
-def options_of(kind: type[Any]) -> Iterator[str]:
-    """Yield the options of a command's class, those of nested classes among them."""
-    for field in fields(kind):
-        inner: Any = field.default_factory
-        if is_dataclass(inner):
-            yield from options_of(inner)  # pyright: ignore[reportArgumentType]
-        else:
-            yield "--" + field.name.replace("_", "-")
+def flags_of(name: str) -> set[str]:
+    """Return the options of a command, and of all commands where it takes another."""
+    inner = SUMMARIES.keys() - OUTER if name in OUTER else ()
+    kinds = [with_config(command_class(known)) for known in (name, *inner)]
+    return {option.flag for kind in kinds for option in options_of(kind)}
 
 
 def generator() -> ModuleType:
@@ -97,7 +92,11 @@ def test_other_python_blocks_compile(page: Path):
 
 
 @pytest.mark.parametrize("line", commands())
-def test_command_lines_parse(line: str):
+def test_command_lines_parse(line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    Path("mine.toml").write_text(blocks(ROOT / "docs" / "cli.md", "toml")[0])
+    Path("runs/mine").mkdir(parents=True)
+    Path("runs/mine/config.json").write_text('{"environment": "loops", "agent": "ppo", "config": {}}')
     parsed(shlex.split(line, comments=True)[1:])
 
 
@@ -107,8 +106,7 @@ def test_mentioned_commands_and_options_exist(line: str):
     if name == "--help" or name.isupper():
         return
     assert name in SUMMARIES
-    known = {"--help", *options_of(command_class(name))}
-    assert {word for word in words if word.startswith("--")} <= known
+    assert {word for word in words if word.startswith("--")} <= {"--help", *flags_of(name)}
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)

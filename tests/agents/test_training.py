@@ -169,7 +169,7 @@ def test_an_iteration_that_the_deadline_ends_leaves_no_trace(name, whole_runs, t
     config, whole, late = CONFIGS[name], whole_runs / name, tmp_path / "late"
     ending = replace(dials.problem(CODES))
     ending = replace(ending, evaluator=TimeRunsOut(ending, 3))
-    train(config, ending, late, seconds=1e6)
+    train(config, ending, late, seconds=1e6, iterations=config.iterations)
     assert 1 <= len(contents(late)) < len(contents(whole))
     train(config, dials.problem(CODES), late, resume=True)
     assert contents(late) == contents(whole)

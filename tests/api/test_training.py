@@ -12,9 +12,11 @@ from passes import URIS, PassTask
 import irgym
 from irgym.agents import AGENTS
 from irgym.api.hyperparameters import configured
+from irgym.api.training import filled_by
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
+from irgym.core.recipe import Recipe
 from irgym.measure.target import host_target
 from irgym.policies.run_folder import RunFolder
 
@@ -198,19 +200,47 @@ def test_given_options_override_a_recipe(tmp_path: Path):
     )
     config = RunFolder(run).describe()
     recipe = ENVIRONMENTS.load("loops").recipes["scratch"]
-    assert (config["agent"], config["limit"], config["validate"]) == ("PPOConfig", 2, 2)
-    wanted = {**recipe.hyperparameters, **given}
+    assert (config["agent"], config["limit"], config["validate"]) == ("ppo", 2, 2)
+    wanted = {**recipe.hyperparameters, "iterations": 1, **given}
     assert {name: config["config"][name] for name in wanted} == wanted
     [metrics] = RunFolder(run).read_metrics()
     assert metrics["validation"] is not None
 
 
-@pytest.mark.parametrize("environment", ["loops", "linalg", "linalg-swaps"])
+@pytest.mark.parametrize("environment", ENVIRONMENTS.builtin)
 def test_recipes_set_hyperparameters_that_exist_and_bring_their_validation(environment: str):
-    for recipe in ENVIRONMENTS.load(environment).recipes.values():
+    home = ENVIRONMENTS.load(environment)
+    for recipe in home.recipes.values():
+        assert recipe.dataset is None or recipe.dataset in home.dataset_names()
+        assert recipe.reward is None or recipe.reward in home.rewards
         config = configured(AGENTS.load(recipe.agent), recipe.hyperparameters, 0, recipe.agent)
         config.check()
         assert bool(recipe.validate) == bool(config.validate_every)
+
+
+def test_papers_have_a_recipe_where_they_belong():
+    found = {
+        (name, environment)
+        for environment in ENVIRONMENTS.builtin
+        for name, recipe in ENVIRONMENTS.load(environment).recipes.items()
+        if recipe.source
+    }
+    wanted = {("looptune", "loops"), ("xla", "hlo"), ("x-rlflow", "graph-taso")}
+    wanted |= {
+        ("mlir-rl", "linalg"),
+        ("mlir-rl", "linalg-swaps"),
+        ("jit-cse", "cse"),
+        ("jit-cse", "superpmi"),
+    }
+    assert found == wanted
+
+
+def test_a_recipe_fills_what_is_not_given():
+    recipe = Recipe(dataset="theirs", reward="theirs", observation="theirs", limit=3, validate=2)
+    request = irgym.Training(dataset="mine", validate=0)
+    filled = filled_by(request, recipe)
+    assert (filled.dataset, filled.reward, filled.observation) == ("mine", "theirs", "theirs")
+    assert (filled.limit, filled.validate, filled.screen) == (3, 0, None)
 
 
 def test_a_recipe_of_another_agent_is_refused(tmp_path: Path):

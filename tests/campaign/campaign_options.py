@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, ge
 
 from tyro.conf import Suppress
 
-from irgym.cli.commands import SUMMARIES, command_class
+from irgym.cli.commands import OUTER, SUMMARIES, command_class
 
 PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
 
@@ -32,6 +32,8 @@ BASES: dict[str, tuple[str, ...]] = {
     "report": ("{inputs}/run", "--out", "new.html"),
     "check": ("keeping", "--walks", "1", "--steps", "1"),
     "cache": ("stats",),
+    "submit": ("--dry-run", "programs", "passes"),
+    "sweep": ("--dry-run", "--sweep", "lr=1,2", "train", "passes", "--run", "new"),
     "worker": ("dask://127.0.0.1:1", "--timeout-s", "0.1"),
     "farm": ("status", "dask://127.0.0.1:1"),
 }
@@ -164,7 +166,8 @@ def without(option: Option) -> list[str]:
     base = list(BASES[option.command])
     if option.name in base:
         begin = base.index(option.name)
-        end = next((n for n in range(begin + 1, len(base)) if base[n].startswith("--")), len(base))
+        ends = (n for n in range(begin + 1, len(base)) if base[n].startswith("--") or base[n] in SUMMARIES)
+        end = next(ends, len(base))
         del base[begin:end]
     return base
 
@@ -177,12 +180,19 @@ def line(option: Option, value: str) -> tuple[str, ...]:
         return (option.command, *base)
     # Only so can a value begin with a dash; several values cannot be given so.
     given = (option.name, value) if option.many else (f"{option.name}={value}",)
-    return (option.command, *without(option), *given)
+    return with_given(option, given)
+
+
+def with_given(option: Option, given: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the command line of `BASES` with some words in place of an option; before an inner command."""
+    base = without(option)
+    return (option.command, *given, *base) if option.command in OUTER else (option.command, *base, *given)
 
 
 RIGHT = {
     ("--seed", "0"),
     ("--validate", "0"),
+    ("--gpus", "0"),
     ("imitate --programs", "0"),
     ("replay schedule", " "),
     ("replay schedule", ""),
@@ -197,7 +207,13 @@ NOWHERE = {"worker": "no scheduler", "farm": "no farm"}
 HEADLINES = ("ppo on ", "no scheduler at ")
 """First output of commands that fail only later."""
 
+JOBS = ("--name", "--queue", "--account", "--constraint")
+
 UNTRIED = {
+    **{(command, name): ("nonsense", "1") for command in ("submit", "sweep") for name in JOBS},
+    ("sweep", "--sweep"): ("a=b",),  # the runs check names
+    **{(command, "--time"): ("1",) for command in ("submit", "sweep")},
+    **{(command, "--folder"): WRITTEN[1:] for command in ("submit", "sweep")},  # a dry run writes nothing
     ("worker", "--name"): WORD,  # any name will do
     ("worker", "--timeout-s"): ("inf", "1e999", "1e300"),  # waits, as it was told
     ("train", "--run"): ("{inputs}/folder",),  # a folder is right
@@ -251,6 +267,4 @@ def twice(option: Option) -> Row:
     """Return a row that gives an option two times."""
     value = {bool: (), int: ("1",), float: ("1",), Literal: ("train",)}.get(option.type, ("a",))
     given = (option.name, *value) * 2
-    return Row(
-        (option.command, *without(option), *given), (f"{option.name} is given twice",), f"{option.name} twice"
-    )
+    return Row(with_given(option, given), (f"{option.name} is given twice",), f"{option.name} twice")

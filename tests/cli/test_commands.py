@@ -14,6 +14,7 @@ from commands import Command, Result
 
 from irgym.cli.commands import SUMMARIES, command_class
 from irgym.cli.main import main
+from irgym.cli.progress import Shown
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.measure.linking import LINKERS
 
@@ -181,6 +182,7 @@ def test_evaluate_shows_the_result_and_the_raw_policy(irgym: Command, run_folder
     )
     assert result.code == 0 and "best state seen" in result.out and "geometric mean" in result.out
     assert "raw policy: speedup" in result.out
+    assert re.search(r"standard deviation \d+\.\d\d, greatest \d+\.\d\dx\)", result.out)
     data = read(tmp_path / "evaluation.json")
     assert data == read(run_folder / "evaluation.json")
     assert len(data["rows"]) == 4 and set(data["rows"][0]) >= ROW_KEYS
@@ -190,6 +192,29 @@ def test_evaluate_shows_the_result_and_the_raw_policy(irgym: Command, run_folder
     steps = read(run_folder / "steps.json")
     best = max(mine, key=lambda row: row["speedup"])
     assert " ".join(step["action"] for step in steps[1:]) == best["schedule"] and steps[0]["action"] == ""
+
+
+@pytest.mark.parametrize("command", ["compare", "evaluate"])
+def test_an_interrupt_leaves_what_there_is(
+    irgym: Command, run_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+):
+    seen: list[str] = []
+
+    def interrupted_at_the_second(self: object, program: str, method: str) -> None:
+        seen.append(program)
+        if len(seen) == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Shown, "progress", interrupted_at_the_second)
+    file = tmp_path / "so-far.json"
+    where: tuple[object, ...] = ("loops", "--methods", "base,random", *QUICK, "--limit", 1)
+    where = where if command == "compare" else (run_folder, "--split", "train", "--limit", 2)
+    result = irgym(command, *where, "--json", file)
+    assert result.code == 130 and f"{seen[0]}" in result.out and "geometric mean" in result.out
+    rows = read(file)["rows"]
+    assert {row["program"] for row in rows} == {seen[0]} and rows[0]["cost"] > 0
+    if command == "evaluate":
+        assert read(run_folder / "evaluation.json")["rows"] == rows
 
 
 def test_compare_then_report(irgym: Command, run_folder: Path, tmp_path: Path):

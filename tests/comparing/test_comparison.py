@@ -10,7 +10,7 @@ from rich.console import Console
 from irgym.base.errors import IrgymError, StorageError
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
 from irgym.comparing.results import Comparison
-from irgym.comparing.rows import Row
+from irgym.comparing.rows import Row, like
 from irgym.comparing.summary import summarise
 from irgym.core.baseline import Baseline, Tuning
 from irgym.judging.statistics import Verdict
@@ -192,3 +192,32 @@ def test_a_baseline_that_tunes_takes_trials_and_more_time_and_tells(monkeypatch,
     assert ("toy://hard", "tvm:trials=256, trial 1") in seen.computed
     with pytest.raises(IrgymError, match="trials of tvm is '0'"):
         run_comparison(replace(plan, methods=("tvm:trials=0",)), bench)
+
+
+def test_ratios_follow_from_the_costs_beside_them(compare):
+    data = json.loads(json.dumps(compare().to_json()))
+    timed = [row for row in data["rows"] if row["evaluations"] is not None and row["cost"]]
+    assert len(timed) > 4 and all(row["speedup"] == row["original_cost"] / row["cost"] for row in timed)
+    for row in timed:
+        assert row["baseline_cost"] > 0 and row["cost_beside_baseline"] > 0
+
+
+def test_rows_of_the_same_program_are_ties():
+    base = Row("toy://0", "base", 100.0, 1.0, 2.0, 0.0, 0, True, original_cost=100.0)
+    kept = Row("toy://0", "random", 148.0, 1.0, 1.4, 1.0, 5, True, no_gain="kept", original_cost=148.0)
+    other = Row("toy://0", "onnxsim", 50.0, 2.0, 1.0, 1.0, None, True)
+    first = Row("toy://0", "ort", 60.0, 1.6, 1.0, 1.0, None, True, original_cost=100.0)
+    itself = Row("toy://0", "taso", 90.0, 1.48, None, 1.0, 5, True, "stop", noise_low=0.9, noise_high=1.1)
+    rows = [base]
+    for row in (kept, other, first, itself):
+        rows.append(like(row, rows, "ort"))
+    assert [row.cost for row in rows] == [100.0, 100.0, 50.0, 60.0, 60.0]
+    assert [row.baseline_ratio for row in rows] == [2.0, 2.0, 1.0, 1.0, None]
+    assert rows[4].speedup == 1.6 and rows[4].original_cost == 100.0
+    lines = {line.method: line for line in summarise(rows)}
+    assert lines["taso"].to_best == lines["ort"].to_best and lines["taso"].speedup == lines["ort"].speedup
+    elsewhere = replace(kept, program="toy://1")
+    assert (
+        like(elsewhere, rows, "ort") == elsewhere
+        and like(replace(itself, cost=None), rows, "ort").cost is None
+    )

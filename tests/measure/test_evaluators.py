@@ -299,3 +299,12 @@ def test_resolve():
     assert resolve(Call("math:sqrt"))(4) == 2
     with pytest.raises(ValueError, match=r"package\.module:function"):
         resolve(Call("math.sqrt"))
+
+
+def test_a_batch_that_may_have_to_end_begins_with_a_job_for_each_worker(cache):
+    farm, asked = CountingFarm(), []
+    evaluator = Measured(farm, cache)
+    evaluator.cautious = True
+    evaluator.before_chunk = lambda done, count: asked.append((done, count))
+    evaluator.evaluate([job(n) for n in range(5)])
+    assert len(farm.asked[0]) == farm.workers and asked[:2] == [(0, 5), (farm.workers, 5)]

@@ -49,9 +49,9 @@ def threads(count: int) -> Generator[None]:
         torch.set_num_threads(before)
 
 
-def anneal(start: float, end: float, iteration: int, iterations: int) -> float:
-    """Interpolate linearly from `start` to `end` over the iterations; constant afterwards."""
-    return start + (end - start) * min(1.0, iteration / max(1, iterations))
+def anneal(start: float, end: float, share: float) -> float:
+    """Interpolate linearly from `start` to `end`; constant where the share is above 1."""
+    return start + (end - start) * min(1.0, share)
 
 
 class Descent:
@@ -98,7 +98,7 @@ class Descent:
             DivergedError: The loss, its gradient or the new weights are not finite.
             OutOfTimeError: The deadline has passed.
         """
-        self.deadline.check()
+        self.deadline.check("learning")
         self._gradient.zero_()
         loss.backward()  # pyright: ignore[reportUnknownMemberType]
         norm = self._gradient.square().sum().sqrt()

@@ -27,7 +27,7 @@ from irgym.measure.evaluators import Measured
 from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
 from irgym.policies import heads
-from irgym.policies.run_folder import RunFolder
+from irgym.policies.run_folder import BUDGET, RunFolder
 
 SECURED = 10
 """A checkpoint precedes each iteration once the time left is below this multiple of the longest iteration."""
@@ -93,12 +93,14 @@ def train(
     learner = config.build(problem if setup.screen is None else replace(problem, evaluator=setup.screen))
     training = _Training(learner, problem, folder, setup)
     description = {"environment": setup.environment, **_values_of(learner.config), **setup.details}
+    description |= dict(zip(BUDGET, (iterations, seconds), strict=True))
     if iterations is None:
         iterations = config.iterations if seconds is None else None
     with folder.held(resume):
         if resume:
             folder.expect(description)
             training.restore()
+            folder.renew(description)
         else:
             folder.create(description)
             training.save()
@@ -165,9 +167,12 @@ class _Training:
         try:
             while not self.done(iterations, seconds):
                 self._set_deadline(seconds)
+                timed = None if iterations is not None else seconds
+                self.problem.deadline.passed = None if timed is None else self.progress.seconds / timed
                 try:
                     metrics = self.iterate()
                 except OutOfTimeError:  # the learner is in mid-iteration: the checkpoint counts
+                    self.folder.truncate_metrics(self._saved)
                     break
                 self.folder.append_metrics(asdict(metrics))
                 board.write(metrics)
@@ -182,20 +187,23 @@ class _Training:
             board.close()
 
     def _set_deadline(self, seconds: float | None) -> None:
-        """Set the deadline of the next iteration, if a checkpoint holds all previous ones.
+        """Set the deadline of the next iteration.
 
-        Near the end of the time a checkpoint precedes each iteration. Earlier, writing them would take longer
-        than the iteration that could be lost.
+        Near the end of the time a checkpoint precedes each iteration, so that dropping one loses no other.
+        Earlier, writing them would take longer than the iterations. So an iteration that suddenly takes long
+        has more time, and with it are dropped those since the last checkpoint.
         """
         deadline = self.problem.deadline
         left = math.inf if seconds is None else seconds - self.progress.seconds
         if left < SECURED * self._longest_s and self._saved != self.progress.iteration:
             self.save()
-        secured = seconds is not None and self._saved == self.progress.iteration
-        deadline.moment = time.monotonic() + left if secured else math.inf
+        more = 0.0 if self._saved == self.progress.iteration else self.learner.config.checkpoint_every
+        deadline.moment = time.monotonic() + left + more
+        deadline.begin(self.progress.iteration + 1)
         evaluator = self.problem.evaluator
         if isinstance(evaluator, Measured):
-            evaluator.before_chunk = deadline.check
+            evaluator.before_chunk = deadline.measuring
+            evaluator.cautious = seconds is not None
 
     def done(self, iterations: int | None, seconds: float | None) -> bool:
         """Return whether the limit of iterations or seconds is reached."""

@@ -4,19 +4,16 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
-from irgym.base.json_files import write_json
-from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, Recorder, run_comparison
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective
-from irgym.core.schedule import Candidate
-from irgym.core.task import Task
 from irgym.policies.run_folder import RunFolder
 from irgym.search.naming import search_named
 from irgym.search.strategy import Strategy
@@ -77,9 +74,8 @@ def compare(
             held.enter_context(lock_for(place))
         done = _done(places) if comparing.resume else None
         bench = held.enter_context(measuring.bench(found))
-        recorder = _Recorder(places, watching)
+        recorder = Recorder(places, watching)
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
-        recorder.record(comparison)
     return comparison
 
 
@@ -109,30 +105,6 @@ def _places(comparing: Comparing) -> list[Path]:
     for place in places:
         check_file(place)
     return places
-
-
-class _Recorder(ComparisonObserver):
-    """Keeps the results in files, and tells an observer of everything."""
-
-    def __init__(self, places: Sequence[Path], observer: ComparisonObserver) -> None:
-        self._places = places
-        self._observer = observer
-
-    def progress(self, program: str, method: str) -> None:
-        self._observer.progress(program, method)
-
-    def evaluated(
-        self, task: Task[Any], method: str, nodes: Sequence[Candidate], costs: Sequence[float]
-    ) -> None:
-        self._observer.evaluated(task, method, nodes, costs)
-
-    def record(self, comparison: Comparison) -> None:
-        for place in self._places:
-            write_json(place, comparison.to_json())
-        self._observer.record(comparison)
-
-    def note(self, text: str) -> None:
-        self._observer.note(text)
 
 
 def _done(places: Sequence[Path]) -> Comparison | None:

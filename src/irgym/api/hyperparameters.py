@@ -1,7 +1,7 @@
 """Hyper-parameters by name: any field of a configuration, as a value or as the text of one."""
 
 import io
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import redirect_stderr
 from dataclasses import fields
 from pathlib import Path
@@ -9,7 +9,11 @@ from typing import Any, cast, get_args, get_type_hints
 
 import tyro
 
+from irgym.api.translations import meant
 from irgym.base.errors import IrgymError
+
+OPTIONS = ("--agent", "--dataset", "--iterations", "--run")
+"""Options of trainings that other systems write among their hyper-parameters."""
 
 
 def by_name(values: Mapping[str, Any] | None, what: str) -> Mapping[str, Any]:
@@ -42,15 +46,19 @@ def configured(sort: type[Any], values: Mapping[str, Any] | None, seed: int, wha
     given: dict[str, Any] = {"seed": seed}
     for name, value in by_name(values, what).items():
         if name not in defaults:
-            word = f"{name}={value}"
-            raise IrgymError(
-                f"{word!r} is no hyper-parameter of {what}: choose a name among {', '.join(defaults)}"
-            )
+            raise IrgymError(_unknown(name, f"{name}={value}", what, defaults))
         if isinstance(value, str | Path):
             given[name] = _read(sort, name, str(value), what, defaults[name])
         else:
             given[name] = tuple(cast(list[Any], value)) if isinstance(value, list) else value
     return sort(**given)
+
+
+def _unknown(name: str, word: str, what: str, known: Collection[str]) -> str:
+    """Return a sentence about an unknown hyper-parameter, with the one meant, or all that there are."""
+    hint = meant(name, OPTIONS, known)
+    choices = "" if hint.startswith("it is") else f" choose a name among {', '.join(known)}"
+    return f"{word!r} is no hyper-parameter of {what}: {hint}{choices}".replace(":  ", ": ")
 
 
 def _read(sort: type[Any], name: str, text: str, what: str, default: Any) -> Any:
@@ -72,4 +80,4 @@ def _words(text: str, kind: Any) -> list[str]:
     words = {"true": "True", "false": "False"} if kind is bool else {}
     if type(None) in get_args(kind):
         words["none"] = "None"
-    return [words.get(word.lower(), word) for word in text.split(",")]
+    return [words.get(word.lower(), word) for word in text.split(",")] if text else []

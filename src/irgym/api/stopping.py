@@ -26,7 +26,8 @@ def is_unchanged(task: Task[Any], schedule: str) -> bool:
 
 def note_of_no_change(environment: Environment, count: int) -> str:
     """Return a sentence about a policy that leaves all of some programs as they are, with a remedy."""
-    remedies = [f"train by a recipe (--recipe {name})" for name in environment.recipes][:1]
+    own = [name for name, recipe in environment.recipes.items() if not recipe.source]
+    remedies = [f"train by a recipe (--recipe {name})" for name in own][:1]
     remedies.append(
         f"start from a policy that imitates searches (irgym imitate {environment.name} --out FILE, then "
         "irgym train --set start=FILE)"

@@ -1,7 +1,7 @@
 """`irgym.train` and `irgym.evaluate`: a policy from a data set, and how good it is on other programs."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +11,10 @@ from irgym.api.programs import environment_named
 from irgym.api.requests import Evaluating, Measuring, Training, checked
 from irgym.api.selecting import recorded
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
+from irgym.api.training_observer import TrainingObserver, unseen
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
-from irgym.base.json_files import write_json
-from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, Recorder, run_comparison
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
@@ -80,27 +80,49 @@ def train(
         StorageError: A file cannot be written, or what is resumed is missing or damaged.
         BackendError: torch is not installed.
     """
+    observer = TrainingObserver(note or unseen, progress or unseen)
+    return train_observed(
+        environment, run, observer, seconds=seconds, seed=seed, training=training, measuring=measuring
+    )
+
+
+def train_observed(
+    environment: str,
+    run: str | Path,
+    observer: TrainingObserver,
+    *,
+    seconds: float | None = None,
+    seed: int = 0,
+    training: Training = Training(),
+    measuring: Measuring = Measuring(),
+) -> "TorchPolicy":
+    """Train as `train` does, and let an observer see all progress.
+
+    Raises:
+        IrgymError: As for `train`.
+    """
     check_options(seed=seed)
     folder = RunFolder(path_of(run, "a run folder"))
     check_name(folder.path)
     check_seconds(seconds, "to train")
     found = environment_named(environment)
-    plan = _planned(found, checked(training, Training), checked(measuring, Measuring), seed)
-    folder.check(training.resume)
-    if note is not None and folder.cut_off:
-        note(folder.cut_off)
+    folder.check(checked(training, Training).resume)
+    annealed = folder.annealed if training.resume else training.iterations
+    plan = _planned(found, training, checked(measuring, Measuring), seed, annealed)
+    if folder.cut_off:
+        observer.note(folder.cut_off)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
     peaks = folder.problem().peaks if training.resume else None
     with measuring.bench(found) as bench:
         problem = plan.problem(bench, peaks)
-        if note is not None:
-            note(plan.summary(bench, problem))
-            if plan.dataset.left_out:
-                note(left_out_text(plan.dataset))
-        policy = plan.run(folder.path, bench, problem, seconds, progress)
+        problem.deadline.report = observer.activity
+        observer.note(plan.summary(bench, problem))
+        if plan.dataset.left_out:
+            observer.note(left_out_text(plan.dataset))
+        policy = plan.run(folder.path, bench, problem, seconds, observer.progress)
         tried = plan.validation(problem) or spread(problem.tasks, TRIED)
-        if note is not None and changes_nothing(policy, tried):
-            note(note_of_no_change(found, len(tried)))
+        if observer.note is not unseen and changes_nothing(policy, tried):
+            observer.note(note_of_no_change(found, len(tried)))
         return policy
 
 
@@ -178,12 +200,14 @@ class _Plan:
             validation=self.validation(problem),
             environment=self.environment.name,
             details={
+                "agent": self.agent,
                 "dataset": recorded(training.dataset) or self.dataset.name,
                 "holdout": training.holdout,
                 "limit": training.limit,
                 "objective": self.measuring.objective,
                 "reward": training.reward,
                 "backend": self.measuring.processor,
+                "target": self.measuring.target,
                 "targets": targets_of(problem.tasks),
                 "validate": training.validate,
                 "peaks": tuple(problem.peaks.values()),
@@ -206,32 +230,39 @@ class _Plan:
         )
 
 
-def _planned(environment: Environment, training: Training, measuring: Measuring, seed: int) -> _Plan:
+def _planned(
+    environment: Environment, training: Training, measuring: Measuring, seed: int, annealed: int | None
+) -> _Plan:
     """Resolve the names of a training.
+
+    Args:
+        environment: Where the programs come from.
+        training: The request.
+        measuring: Objective, back end, targets and farm.
+        seed: Seed of all random choices.
+        annealed: Number of iterations over which hyper-parameters are annealed; None for the agent's own.
 
     Raises:
         IrgymError: Something that is named does not exist, or options contradict each other.
         BackendError: torch is not installed.
     """
     recipe = _recipe(environment, training.recipe, training.agent)
-    limit = recipe.limit if training.limit is None else training.limit
-    validate = recipe.validate if training.validate is None else training.validate
-    screen = recipe.screen if training.screen is None else training.screen
+    training = filled_by(training, recipe)
     require_torch("training")
     from irgym.agents import AGENTS
 
     programs = dataset_named(environment, training.dataset, training.holdout)
     check_objective(environment, measuring.objective)
     reward = reward_of(environment, training.reward)
-    values = {**recipe.hyperparameters, **by_name(training.hyperparameters, recipe.agent)}
+    lengths = {} if annealed is None else {"iterations": annealed}
+    values = {**recipe.hyperparameters, **lengths, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
         values["observation"] = training.observation
     config = configured(AGENTS.load(recipe.agent), values, seed, recipe.agent)
-    if bool(validate) != bool(config.validate_every):
+    if bool(training.validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
-    filled = replace(training, limit=limit, validate=validate, screen=screen)
-    uris = spread(programs.split("train"), limit)
-    return _Plan(environment, measuring, filled, recipe.agent, programs, uris, reward, config, seed)
+    uris = spread(programs.split("train"), training.limit)
+    return _Plan(environment, measuring, training, recipe.agent, programs, uris, reward, config, seed)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
@@ -252,6 +283,21 @@ def _recipe(environment: Environment, name: str | None, agent: str | None) -> Re
     if agent not in (None, recipe.agent):
         raise IrgymError(f"the recipe {name!r} trains {recipe.agent}, not {agent}: leave the agent out")
     return recipe
+
+
+def filled_by(training: Training, recipe: Recipe) -> Training:
+    """Return a request in which a recipe's values stand for what is not given."""
+    values = {field.name: getattr(recipe, field.name) for field in fields(Recipe)}
+    return replace(
+        training,
+        **{
+            field.name: values[field.name]
+            for field in fields(training)
+            if field.name not in ("agent", "hyperparameters")
+            and getattr(training, field.name) == field.default
+            and values.get(field.name) is not None
+        },
+    )
 
 
 def _own_target(problem: RunProblem) -> str | None:
@@ -321,8 +367,8 @@ def evaluate(
     )
     check_objective(found, plan.objective)
     with lock_for(folder.evaluation), where.bench(found) as bench:
-        comparison = run_comparison(plan, bench, observer=observer)
-        write_json(folder.evaluation, comparison.to_json())
+        recorder = Recorder([folder.evaluation], observer or ComparisonObserver())
+        comparison = run_comparison(plan, bench, observer=recorder)
         write_steps(folder.steps, _best_steps(comparison, method, where, found, bench))
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))

@@ -1,7 +1,7 @@
 """The commands by name. Only the one that is called is imported: the others would keep it waiting."""
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, make_dataclass
+from dataclasses import fields, is_dataclass, make_dataclass, replace
 from functools import reduce
 from importlib import import_module
 from types import UnionType
@@ -11,6 +11,8 @@ import tyro
 from tyro.conf import subcommand
 
 import irgym
+from irgym.cli.configuration import configured, with_config
+from irgym.cli.nested import split
 from irgym.cli.words import check_words
 
 SUMMARIES = {
@@ -27,10 +29,15 @@ SUMMARIES = {
     "report": "Write the HTML page of a run: one file that works offline.",
     "check": "Check on random walks that an environment keeps the rules that searches and learners rely on.",
     "cache": "Show what the cost cache holds, or empty it.",
+    "submit": "Submit any command as a SLURM job, which resumes when it is started again.",
+    "sweep": "Train with all combinations of some settings, here or as SLURM jobs; show means and intervals.",
     "worker": "Measure for the farm of a scheduler, on one core; join again after the scheduler was gone.",
     "farm": "Start the scheduler of a farm, where workers and runs meet; or show the workers of one.",
 }
 """Summary of each command: the first line of its class, which is in the module of the command's name."""
+
+OUTER = ("submit", "sweep")
+"""Commands that take another command, in their field `words`."""
 
 
 class Command(Protocol):
@@ -87,12 +94,19 @@ def parsed(words: Sequence[str]) -> Command:
         whole = bool(words) and words[0].startswith("--tyro-")  # completion of shells knows all options
         tyro.cli(_choice(whole), prog="irgym", description=_DESCRIPTION, args=words)
         raise AssertionError(f"{words[:1]} is no command, and was taken for one")
-    kind = command_class(words[0])
-    check_words(words[1:], _many(kind))
+    kind = with_config(command_class(words[0]))
+    own, inner = split(kind, words[1:], SUMMARIES) if words[0] in OUTER else (list(words[1:]), [])
+    check_words(own, _many(kind))
+    arguments, defaults = configured(words[0], kind, own)
     # All help is in docstrings: tyro would tokenise the source for comments, for a third of its time.
-    return tyro.cli(
-        kind, prog=f"irgym {words[0]}", args=words[1:], config=(tyro.conf.HelptextFromCommentsOff,)
+    command: Any = tyro.cli(
+        kind,
+        prog=f"irgym {words[0]}",
+        args=arguments,
+        default=defaults,
+        config=(tyro.conf.HelptextFromCommentsOff,),
     )
+    return replace(command, words=tuple(inner)) if inner else command
 
 
 _DESCRIPTION = "Reinforcement learning and search for compiler optimisation, on real compilers."

@@ -50,16 +50,18 @@ class Compare:
         traces = None if self.trace is None else Traces(self.trace)
         also = (*self.comparing.also, *(["time"] if self.time else []))
         with out.status("comparing") as status:
-            comparison = compare(
-                self.environment,
-                self.programs,
-                methods=words_in(self.methods) or None,
-                seconds=self.seconds,
-                seed=self.seed,
-                comparing=replace(self.comparing, also=also, inputs=self._inputs()),
-                measuring=self.measuring,
-                observer=Shown(out, status, traces=traces),
-            )
+            shown = Shown(out, status, traces=traces)
+            with shown.showing_when_interrupted(lambda so_far: out.print(table(so_far))):
+                comparison = compare(
+                    self.environment,
+                    self.programs,
+                    methods=words_in(self.methods) or None,
+                    seconds=self.seconds,
+                    seed=self.seed,
+                    comparing=replace(self.comparing, also=also, inputs=self._inputs()),
+                    measuring=self.measuring,
+                    observer=shown,
+                )
         out.print(table(comparison))
 
     def _inputs(self) -> int | None:

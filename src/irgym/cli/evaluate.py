@@ -1,13 +1,15 @@
 """`irgym evaluate`."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import stdev
 
 from tyro.conf import OmitArgPrefixes, Positional
 
 from irgym.api.requests import Evaluating, Measuring
 from irgym.api.training import evaluate
-from irgym.cli.output import console, write_json_to
+from irgym.cli.output import Output, console, write_json_to
 from irgym.cli.progress import Shown
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW, Row
@@ -45,15 +47,21 @@ class Evaluate:
         out = console()
         notes: list[str] = []
         with out.status("evaluating") as status:
-            comparison = evaluate(
-                self.folder,
-                self.programs,
-                seed=self.seed,
-                evaluating=self.evaluating,
-                measuring=self.measuring,
-                observer=Shown(out, status, with_method=False),
-                note=notes.append,
-            )
+            shown = Shown(out, status, with_method=False)
+            with shown.showing_when_interrupted(lambda so_far: self._show(out, so_far, [])):
+                comparison = evaluate(
+                    self.folder,
+                    self.programs,
+                    seed=self.seed,
+                    evaluating=self.evaluating,
+                    measuring=self.measuring,
+                    observer=shown,
+                    note=notes.append,
+                )
+        self._show(out, comparison, notes)
+
+    def _show(self, out: Output, comparison: Comparison, notes: Sequence[str]) -> None:
+        """Print a result, and write it."""
         out.print(_table(comparison))
         for line in _schedules(comparison):
             out.print(line, style="dim")
@@ -69,8 +77,12 @@ class Evaluate:
 
 
 def _means(comparison: Comparison, line: Summary) -> str:
-    """Return the geometric means of the policy, or of the raw policy, in words."""
+    """Return the geometric means of the policy, or of the raw policy, and the spread, in words."""
+    rows = [row for row in comparison.rows if row.method == line.method]
+    gains = [row.speedup for row in rows if row.speedup is not None]
     means = [f"{gain_word(comparison.objective)} {interval_text(line.speedup, 'x')}"]
+    if len(gains) > 1:
+        means[0] += f" (standard deviation {stdev(gains):.2f}, greatest {max(gains):.2f}x)"
     if comparison.baseline:
         means.append(f"ratio to {comparison.baseline} {interval_text(line.baseline_ratio)}")
     if comparison.reference:

@@ -1,6 +1,7 @@
 """How a comparison gets on, on the console."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from irgym.cli.output import Output, StatusLine
@@ -28,6 +29,7 @@ class Shown(ComparisonObserver):
         self._status = status
         self._with_method = with_method
         self._traces = traces
+        self._so_far: Comparison | None = None
 
     def progress(self, program: str, method: str) -> None:
         """Show program and method."""
@@ -41,10 +43,20 @@ class Shown(ComparisonObserver):
             self._traces.add(task, method, nodes, costs)
 
     def record(self, comparison: Comparison) -> None:
-        """Write the trees of the searches that have ended."""
-        del comparison
+        """Keep all results so far, and write the trees of the searches that have ended."""
+        self._so_far = comparison
         if self._traces is not None:
             self._traces.write()
+
+    @contextmanager
+    def showing_when_interrupted(self, show: Callable[[Comparison], None]) -> Generator[None]:
+        """Show the results so far if an interrupt ends the comparison."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            if self._so_far is not None:
+                show(self._so_far)
+            raise
 
     def note(self, text: str) -> None:
         """Print a note."""

@@ -8,7 +8,8 @@ import tyro
 from tyro.conf import OmitArgPrefixes, Positional
 
 from irgym.api.requests import Measuring, Training
-from irgym.api.training import train
+from irgym.api.training import train_observed
+from irgym.api.training_observer import TrainingObserver
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
 from irgym.core.catalogue import ENVIRONMENTS
@@ -43,16 +44,16 @@ class Train:
         out = console()
         gain = gain_word(ENVIRONMENTS.load(self.environment).objective(self.measuring.objective))
         settings = settings_of(self.set, self.training.agent or "the agent")
-        train(
-            self.environment,
-            self.folder,
-            seconds=self.seconds,
-            seed=self.seed,
-            training=replace(self.training, hyperparameters=settings),
-            measuring=self.measuring,
-            note=out.print,
-            progress=lambda metrics: out.print(_line(metrics, gain)),
-        )
+        with out.status("training") as status:
+            train_observed(
+                self.environment,
+                self.folder,
+                TrainingObserver(out.print, lambda metrics: out.print(_line(metrics, gain)), status.update),
+                seconds=self.seconds,
+                seed=self.seed,
+                training=replace(self.training, hyperparameters=settings),
+                measuring=self.measuring,
+            )
         folder = RunFolder(self.folder)
         out.print(f"policy: {folder.policy}")
         write_json_to(self.json, folder.read_metrics())

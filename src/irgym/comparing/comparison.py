@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError, UnsuitedPolicyError
+from irgym.base.json_files import write_json
 from irgym.comparing.basis import Basis, basis_of
 from irgym.comparing.method_names import MethodName, parse_method, policy_of, with_raw
 from irgym.comparing.methods import Conditions, Method, Outcome
 from irgym.comparing.policy_methods import Unsuited
 from irgym.comparing.reference_costs import ReferenceCosts
 from irgym.comparing.results import Comparison, Trace
-from irgym.comparing.rows import Row
+from irgym.comparing.rows import Row, like
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
@@ -81,6 +82,39 @@ class ComparisonObserver:
         """See in a sentence how many of the earlier results are computed again, and why."""
 
 
+class Recorder(ComparisonObserver):
+    """Keeps all results so far in files, and tells another observer of everything.
+
+    Args:
+        places: Files for the JSON.
+        observer: The other observer.
+    """
+
+    def __init__(self, places: Sequence[Path], observer: ComparisonObserver) -> None:
+        self._places = places
+        self._observer = observer
+
+    def progress(self, program: str, method: str) -> None:
+        """Tell the other observer."""
+        self._observer.progress(program, method)
+
+    def evaluated(
+        self, task: Task[Any], method: str, nodes: Sequence[Candidate], costs: Sequence[float]
+    ) -> None:
+        """Tell the other observer."""
+        self._observer.evaluated(task, method, nodes, costs)
+
+    def record(self, comparison: Comparison) -> None:
+        """Write the files, and tell the other observer."""
+        for place in self._places:
+            write_json(place, comparison.to_json())
+        self._observer.record(comparison)
+
+    def note(self, text: str) -> None:
+        """Tell the other observer."""
+        self._observer.note(text)
+
+
 def run_comparison(
     plan: ComparisonPlan,
     bench: Bench,
@@ -140,7 +174,9 @@ def run_comparison(
                 environment, bench, task, [other.name for other in others]
             )
             running.add(task, method, _attempt(method, conditions, task), reference_costs)
-    return running.results([(task.uri, method.name) for task in tasks for method in chosen])
+    whole = running.results([(task.uri, method.name) for task in tasks for method in chosen])
+    observer.record(whole)
+    return whole
 
 
 def _tell(observer: ComparisonObserver, task: Task[Any], method: Method, text: str) -> None:
@@ -244,6 +280,11 @@ class _Running:
         policy = self.policies.digests.get(policy_of(method), "")
         return basis_of(self.conditions.environment, self.conditions.bench, task, policy)
 
+    @property
+    def _baseline(self) -> str | None:
+        """The baseline that results are timed in turn with, if there is one."""
+        return self.conditions.environment.reference_baseline if self.objective.timed else None
+
     def has(self, task: Task[Any], method: Method) -> bool:
         """Say whether a row is there already."""
         return (task.uri, method.name) in self.rows
@@ -252,7 +293,8 @@ class _Running:
         """Add what a method made of a program, and let it be kept."""
         for result in (outcome, outcome.raw):
             if result is not None:
-                row = replace(reference_costs.complete(result), basis=self._basis(task, method))
+                tied = replace(result, row=like(result.row, self.rows.values(), self._baseline))
+                row = replace(reference_costs.complete(tied), basis=self._basis(task, method))
                 self.rows[row.program, row.method] = row
         if outcome.trace is not None:
             self.traces[outcome.row.program, outcome.row.method] = outcome.trace
@@ -264,7 +306,7 @@ class _Running:
         environment = self.conditions.environment
         return Comparison(
             environment=environment.name,
-            baseline=environment.reference_baseline if self.objective.timed else None,
+            baseline=self._baseline,
             rows=tuple(self.rows[key] for key in order),
             traces=tuple(self.traces[key] for key in order if key in self.traces),
             machine=self.machine,

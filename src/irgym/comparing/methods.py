@@ -198,7 +198,7 @@ class BaselineMethod:
             except BaselineError as error:
                 detail = str(error)
         row = Row(task.uri, self.name, versus.baseline_ns, speedup, ratio, seconds, None, True, detail=detail)
-        return Outcome(row)
+        return Outcome(replace(row, original_cost=versus.ours_ns))
 
     def _timed(self, conditions: Conditions, task: Task[Any]) -> Versus:
         """Return timings of the baseline in turn with the original program."""
@@ -233,6 +233,7 @@ def outcome_of(
         raise WrongResultsError(finding.rejected[0])
     gained = finding.speedup
     low, high = finding.baseline_noise or (None, None)
+    versus = finding.versus
     row = Row(
         program=task.uri,
         method=method,
@@ -250,7 +251,9 @@ def outcome_of(
         detail=finding.no_baseline,
         no_gain=finding.no_gain,
         not_checkable="" if finding.validation is None else finding.validation.blind,
+        original_cost=finding.cost_as_written,
+        baseline_cost=None if versus is None else versus.baseline_ns,
+        cost_beside_baseline=None if versus is None else versus.ours_ns,
     )
-    versus = finding.versus
     baseline = f"{versus.detail}; {len(versus.ratios)} rounds" if versus else ""
     return Outcome(row, None, baseline, finding.state)

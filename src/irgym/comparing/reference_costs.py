@@ -58,12 +58,16 @@ class ReferenceCosts:
     def _ratios(
         self, cost: float, speedup: float | None, reference: Reference, state: Any
     ) -> dict[str, float | None]:
-        """Return `reference_ratio` and `gain_ratio`; the reference's own program is no better than itself."""
+        """Return the reference's cost and the ratios to it; its program is no better than itself."""
         same = state is not None and self.task.job(state).schedule == reference.program
         theirs = cost if same else reference.cost
         # As measured in turn with this row.
         first = math.nan if speedup is None else cost * speedup
-        return {"reference_ratio": _finite(over(theirs, cost)), "gain_ratio": gain_ratio(first, theirs, cost)}
+        return {
+            "reference_cost": theirs,
+            "reference_ratio": _finite(over(theirs, cost)),
+            "gain_ratio": gain_ratio(first, theirs, cost),
+        }
 
     def _side(self, objective: str, state: Any) -> Side:
         """Return the cost of a state under another objective."""

@@ -1,7 +1,7 @@
 """Rows of a comparison: the result of a method on a program."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Annotated
 
 from irgym.base.values import Range
@@ -46,8 +46,9 @@ class Row:
         program: URI.
         method: Name of the method.
         cost: Cost measured after the method ended, in the objective's unit; None where it failed.
-        speedup: Cost of the original program over `cost`.
-        baseline_ratio: The baseline's time over ours; above 1, we are faster. None without a baseline.
+        speedup: `original_cost` over `cost`; of a baseline, the median of that ratio over the rounds in turn.
+        baseline_ratio: The baseline's time over ours, the median over rounds in turn; above 1, we are faster.
+            None without a baseline, and for the baseline itself.
         noise_low: For the baseline itself, the least ratio of its timings in turn with itself; else None.
         noise_high: The greatest such ratio.
         seconds: Wall-clock time that the method took, without the final measurement.
@@ -65,6 +66,10 @@ class Row:
         no_gain: See `irgym.judging.finding.Finding.no_gain`.
         not_checkable: The wrong answer that would have agreed too, in words; empty where those tried show.
         basis: What else it depends on.
+        original_cost: Cost of the original program, measured in turn with `cost`; None where it failed.
+        reference_cost: Cost after the reference pipeline, over which `reference_ratio` is.
+        baseline_cost: Least time of the baseline in its rounds in turn with the program.
+        cost_beside_baseline: Median time of the program in these rounds.
     """
 
     program: str
@@ -88,6 +93,10 @@ class Row:
     no_gain: str = ""
     not_checkable: str = ""
     basis: Basis = field(default_factory=Basis)
+    original_cost: CostOrNone = None
+    reference_cost: CostOrNone = None
+    baseline_cost: CostOrNone = None
+    cost_beside_baseline: CostOrNone = None
 
     @property
     def is_baseline(self) -> bool:
@@ -105,3 +114,37 @@ class Row:
         if self.is_baseline:
             return "itself"
         return "" if self.baseline_ratio is None else f"{self.baseline_ratio:.2f}"
+
+
+def like(row: Row, rows: Iterable[Row], baseline: str | None) -> Row:
+    """Return a row with the costs of an earlier one of the same program, so that the two are a tie.
+
+    That is so for rows that leave the original program, and for those that are the baseline.
+
+    Args:
+        row: A new row.
+        rows: The earlier ones.
+        baseline: Name of the baseline that results are timed in turn with, if there is one.
+    """
+    kind = _kind(row, baseline)
+    same = (known for known in rows if known.program == row.program and _kind(known, baseline) == kind)
+    known = next(same, None) if kind else None
+    if known is None:
+        return row
+    shared = {"cost": known.cost, "original_cost": known.original_cost, "speedup": known.speedup}
+    if row.best_seen is not None and known.cost is not None:
+        shared["best_seen"] = min(row.best_seen, known.cost)
+    if kind == BASE:
+        ratio = ("baseline_ratio", "baseline_cost", "cost_beside_baseline", "peak_share")
+        shared |= {name: getattr(known, name) for name in ratio}
+    return replace(row, **shared)
+
+
+def _kind(row: Row, baseline: str | None) -> str:
+    """Return which well-known program a row is about; empty for others and for failures."""
+    if row.cost is None:
+        return ""
+    if row.is_baseline or (baseline is not None and row.method == baseline):
+        return str(baseline)
+    measured_here = row.evaluations is not None  # other baselines have no schedule either
+    return BASE if measured_here and not row.schedule else ""

@@ -10,16 +10,28 @@ from irgym.core.actions import Action, Mask
 from irgym.core.task import Task
 
 
+def _go_on() -> None:
+    """Let all episodes go on."""
+
+
 class Turn(NamedTuple):
-    """The episodes that still run, before their next step: their numbers, and the task and state of each."""
+    """The episodes that still run, before their next step: their numbers, and the task and state of each.
+
+    `check` is called before each observation, which may take long; an exception ends all episodes.
+    """
 
     episodes: list[int]
     tasks: list[Task[Any]]
     states: list[Any]
+    check: Callable[[], None] = _go_on
 
     def observations(self, observation: str) -> list[Any]:
         """Return what a policy sees of each, by the name of an observation; empty: the default."""
-        return [task.observe(state, observation) for task, state in zip(self.tasks, self.states, strict=True)]
+        found: list[Any] = []
+        for task, state in zip(self.tasks, self.states, strict=True):
+            self.check()
+            found.append(task.observe(state, observation))
+        return found
 
     @property
     def masks(self) -> list[Mask]:
@@ -34,18 +46,24 @@ class Episode(NamedTuple):
     actions: list[Action]
 
 
-def play(tasks: Sequence[Task[Any]], choose: Callable[[Turn], Sequence[Action]]) -> list[Episode]:
+def play(
+    tasks: Sequence[Task[Any]],
+    choose: Callable[[Turn], Sequence[Action]],
+    check: Callable[[], None] = _go_on,
+) -> list[Episode]:
     """Play one episode on each of `tasks`, to its terminal state or its task's horizon.
 
     Args:
         tasks: They may repeat.
         choose: Returns an action for each episode that still runs.
+        check: Called before each observation; an exception ends all episodes.
     """
     initial = {id(task): task.initial() for task in tasks}
     episodes = [Episode([initial[id(task)]], []) for task in tasks]
     live: Sequence[int] = range(len(tasks))
     while live := [place for place in live if _runs(tasks[place], episodes[place])]:
-        turn = Turn(live, [tasks[place] for place in live], [episodes[place].states[-1] for place in live])
+        states = [episodes[place].states[-1] for place in live]
+        turn = Turn(live, [tasks[place] for place in live], states, check)
         actions = choose(turn)
         for place, action, state in zip(live, actions, _step(turn, actions), strict=True):
             episodes[place].actions.append(action)

@@ -15,6 +15,12 @@ class Recipe:
         limit: Number of training programs to learn from; None for all.
         validate: Number of training programs that choose the policy to keep; 0 keeps the newest.
         screen: Share of the new programs of an iteration that is measured; None for all.
+        dataset: Data set; None for the environment's own.
+        reward: Name of the reward; None for the environment's default.
+        observation: Observation of the policy; None for the environment's default.
+        source: Publication that the set-up is of, and what it fixes; empty for our own.
+
+    A field that `irgym.Training` has too fills that one where it is not given.
     """
 
     agent: str = "ppo"
@@ -22,6 +28,10 @@ class Recipe:
     limit: int | None = None
     validate: int = 0
     screen: float | None = None
+    dataset: str | None = None
+    reward: str | None = None
+    observation: str | None = None
+    source: str = ""
 
 
 def from_scratch(iterations: int, screen: float | None = None, **hyperparameters: Any) -> Recipe:

@@ -33,14 +33,16 @@ class Measured:
     Attributes:
         hits: Number of distinct jobs that the cache answered, over all batches.
         misses: Number of distinct jobs that were measured, over all batches.
-        before_chunk: Called before each group of jobs that is measured and recorded together; an exception
-            ends the batch.
+        before_chunk: Called before each group of jobs that is measured and recorded together, with the number
+            of jobs measured and of jobs to measure; an exception ends the batch.
+        cautious: Begin with one job for each worker while none was timed, since the batch may have to end.
     """
 
     def __init__(self, farm: Farm, cache: CostCache | None = None, afresh: bool = False):
         self.hits = 0
         self.misses = 0
-        self.before_chunk: Callable[[], None] = _do_nothing
+        self.before_chunk: Callable[[int, int], None] = _do_nothing
+        self.cautious = False
         self._job_s = 0.0
         self._farm = farm
         self._cache = cache
@@ -74,6 +76,7 @@ class Measured:
         missing.sort(key=lambda entry: entry[1].program)
         begin = 0
         while begin < len(missing):
+            self.before_chunk(begin, len(missing))
             end = begin + self._chunk()
             known |= self._measure_timed(dict(missing[begin:end]))
             begin = end
@@ -147,12 +150,13 @@ class Measured:
 
     def _chunk(self) -> int:
         """Return the number of jobs to measure before results are recorded."""
-        most = CHUNK * self._farm.workers
-        return most if not self._job_s else max(self._farm.workers, min(most, int(CHUNK_S / self._job_s)))
+        most, least = CHUNK * self._farm.workers, self._farm.workers
+        if not self._job_s:
+            return least if self.cautious else most
+        return max(least, min(most, int(CHUNK_S / self._job_s)))
 
     def _measure_timed(self, jobs: "_Jobs") -> "_Measurements":
         """Measure a chunk of jobs, and update the duration of a job."""
-        self.before_chunk()
         started = time.monotonic()
         measured = self._measure(jobs)
         self._job_s = (time.monotonic() - started) / len(jobs)
@@ -303,8 +307,8 @@ def _call(jobs: Sequence[Job]) -> Call:
     return Call(jobs[0].many, ([job.call.arguments for job in jobs],))
 
 
-def _do_nothing() -> None:
-    """Do nothing."""
+def _do_nothing(done: int, count: int) -> None:
+    """Let the measurements go on."""
 
 
 def _outcome(job: Job, reply: Reply) -> Measurement | Exception:

@@ -28,6 +28,8 @@ from irgym.core.uri import is_file
 
 PROGRAMS = "programs"
 """Name of the digest of the training programs in the description of a run."""
+BUDGET = ("budget_iterations", "budget_seconds")
+"""Limits of a training in its description, which a resumption may change."""
 
 
 @dataclass(frozen=True)
@@ -151,7 +153,7 @@ class RunFolder:
         """
         # Through JSON, so that tuples compare equal to the lists that they were written as.
         wanted, found = _leaves(json.loads(json.dumps(description))), _leaves(self.describe())
-        for name in (*wanted, *found):
+        for name in (name for name in (*wanted, *found) if name not in BUDGET):
             if name == PROGRAMS and wanted.get(name) != found.get(name):
                 raise IrgymError(
                     f"the programs of the run in {self.path} have changed since it began: restore their "
@@ -162,6 +164,14 @@ class RunFolder:
                     f"the run in {self.path} has {name} = {found.get(name)}, not {wanted.get(name)}: "
                     "resume it with the options that it was started with"
                 )
+
+    def renew(self, description: dict[str, Any]) -> None:
+        """Record the budget of a run that is resumed; `expect` has compared the rest.
+
+        Raises:
+            StorageError: The file cannot be written.
+        """
+        write_json(self.config, description)
 
     def problem(self) -> RunProblem:
         """Return the problem of a training run.
@@ -185,6 +195,19 @@ class RunFolder:
             StorageError: The file cannot be read or is damaged.
         """
         return read_json_lines(self.metrics)
+
+    @property
+    def annealed(self) -> int | None:
+        """Number of iterations over which the run anneals hyper-parameters; None where it is not recorded.
+
+        Raises:
+            StorageError: There is no run in the folder, or the file is damaged.
+        """
+        learner: Any = self.describe().get("config")
+        iterations: Any = (
+            cast(dict[str, Any], learner).get("iterations") if isinstance(learner, dict) else None
+        )
+        return iterations if isinstance(iterations, int) else None
 
     @property
     def untrained(self) -> bool:
@@ -242,3 +265,24 @@ def _leaves(values: dict[str, Any]) -> dict[str, Any]:
     for name, value in values.items():
         leaves.update(_leaves(cast(dict[str, Any], value)) if isinstance(value, dict) else {name: value})
     return leaves
+
+
+def options_of_run(description: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the options of `irgym train` that a run was started with; None for another configuration.
+
+    Args:
+        description: The content of a configuration file.
+    """
+    learner = description.get("config")
+    if not isinstance(learner, dict) or not {"environment", "agent"} <= description.keys():
+        return None
+    settings = dict(cast(dict[str, Any], learner))
+    options = {name: value for name, value in description.items() if name not in ("config", *BUDGET)}
+    iterations, seconds = (description.get(name) for name in BUDGET)
+    annealed = settings.pop("iterations", None)
+    return options | {
+        "seed": settings.pop("seed", 0),
+        "set": settings,
+        "iterations": annealed if iterations is None and seconds is None else iterations,
+        "seconds": seconds,
+    }

@@ -34,7 +34,7 @@ PROGRAM_LIMIT = 60
 """Most programs that are shown one by one; beyond it each method is one curve."""
 
 
-def _figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
     """Return an empty figure; sizes in inches."""
     try:
         from matplotlib import figure
@@ -43,7 +43,8 @@ def _figure(width: float, height: float) -> Figure:
     return figure.Figure(figsize=(width, height), layout="constrained")
 
 
-def _axes(figure: Figure, rows: int = 1, columns: int = 1, place: int = 1) -> Axes:
+def add_axes(figure: Figure, rows: int = 1, columns: int = 1, place: int = 1) -> Axes:
+    """Add axes to a figure, at a place in a grid of rows and columns that counts from 1."""
     axes: Axes = figure.add_subplot(rows, columns, place)
     axes.tick_params(which="both", colors=INK, labelsize=9, length=0)
     axes.grid(color=RULE, linewidth=0.7)
@@ -53,7 +54,7 @@ def _axes(figure: Figure, rows: int = 1, columns: int = 1, place: int = 1) -> Ax
     return axes
 
 
-def _svg(figure: Figure, name: str, title: str) -> str:
+def svg_of(figure: Figure, name: str, title: str) -> str:
     """Return a figure as an SVG element.
 
     Args:
@@ -85,7 +86,8 @@ def _plain(text: str) -> str:
     return short.replace("$", r"\$")
 
 
-def _title(axes: Axes, text: str) -> None:
+def set_title(axes: Axes, text: str) -> None:
+    """Write a title above axes."""
     axes.set_title(text, loc="left", fontsize=10, color=INK)
 
 
@@ -124,17 +126,17 @@ def training_curves(
         return None
     columns = min(3, len(shown))
     rows = -(-len(shown) // columns)
-    figure = _figure(3.4 * columns, 2.3 * rows)
+    figure = new_figure(3.4 * columns, 2.3 * rows)
     for place, (title, curves) in enumerate(shown, start=1):
-        axes = _axes(figure, rows, columns, place)
+        axes = add_axes(figure, rows, columns, place)
         for color, (name, points) in zip(SERIES, curves.items(), strict=False):
             axes.plot(*zip(*points, strict=True), color=color, linewidth=1.6, label=_named(name, gain))
         if len(curves) > 1:
             axes.legend(frameon=False, fontsize=8, labelcolor=INK)
         if place > len(shown) - columns:
             axes.set_xlabel("iteration", fontsize=9, color=INK)
-        _title(axes, _named(title, gain))
-    return _svg(figure, "training", "training curves")
+        set_title(axes, _named(title, gain))
+    return svg_of(figure, "training", "training curves")
 
 
 def _named(text: str, gain: str) -> str:
@@ -175,13 +177,13 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
     colors = series(comparison.methods)
     bars = len(values) * len(programs) <= BAR_LIMIT
     if len(programs) > PROGRAM_LIMIT:
-        figure = _figure(10.2, 4.2)
-        axes = _axes(figure)
+        figure = new_figure(10.2, 4.2)
+        axes = add_axes(figure)
         _profiles(axes, values, colors)
     else:
         row = 0.13 * len(values) + 0.14 if bars else 0.27
-        figure = _figure(10.2, 1.1 + row * len(programs))
-        axes = _axes(figure)
+        figure = new_figure(10.2, 1.1 + row * len(programs))
+        axes = add_axes(figure)
         (_bars if bars else _dots)(axes, programs, values, colors)
         axes.set_yticks(range(len(programs)), [_plain(short_name(program)) for program in programs])
         axes.set_ylim(len(programs) - 0.4, -0.6)
@@ -189,7 +191,7 @@ def per_program(comparison: Comparison, quantity: str, label: str, name: str) ->
     axes.axvline(1.0, color=INK, linewidth=1.0)
     axes.set_xlabel(_plain(label), fontsize=9, color=INK)
     _legend(figure, axes, 5)
-    return _svg(figure, name, label)
+    return svg_of(figure, name, label)
 
 
 def _values(comparison: Comparison, quantity: str) -> dict[str, dict[str, float]]:
@@ -266,7 +268,7 @@ def _profiles(axes: Axes, values: Mapping[str, Mapping[str, float]], colors: Map
             color=SERIES[colors[method] % len(SERIES)],
             label=_plain(method),
         )
-    _title(axes, "percentage of programs that reach at least this")
+    set_title(axes, "percentage of programs that reach at least this")
 
 
 def anytime_curves(comparison: Comparison, name: str) -> str | None:
@@ -283,8 +285,8 @@ def anytime_curves(comparison: Comparison, name: str) -> str | None:
     end = max(trace.end_s for trace in usable)
     start = max(1e-3, min(trace.points[0][1] for trace in usable))
     grid = [start * (max(end / start, 1.01)) ** (step / 120) for step in range(121)]
-    figure = _figure(10.2, 3.8)
-    axes = _axes(figure)
+    figure = new_figure(10.2, 3.8)
+    axes = add_axes(figure)
     colors = series(comparison.methods)
     for method in dict.fromkeys(trace.method for trace in usable):
         mine = [trace for trace in usable if trace.method == method]
@@ -300,9 +302,9 @@ def anytime_curves(comparison: Comparison, name: str) -> str | None:
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("seconds", fontsize=9, color=INK)
-    _title(axes, "first cost / best cost so far, geometric mean over the programs")
+    set_title(axes, "first cost / best cost so far, geometric mean over the programs")
     _legend(figure, axes, 6)
-    return _svg(figure, name, "anytime curves of the searches")
+    return svg_of(figure, name, "anytime curves of the searches")
 
 
 def _log_gain(trace: Trace, time: float) -> float:

@@ -63,7 +63,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
         """Collect episodes and take one gradient step on them."""
         config = self.config
         trajectories, outcomes = self.collect()
-        lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
+        lr = anneal(config.lr, config.lr_end, self.share)
         self.descent.set_lr(lr)
         statistics = self._learn(trajectories, lr)
         self.network.adapt(trajectories.observations)
@@ -96,7 +96,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
         policy_loss = -(gains * taken.log_prob).mean()
         value_loss = (values - torch.as_tensor(returns)).square().mean()
         entropy = taken.entropy.mean()
-        weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
+        weight = anneal(config.entropy, config.entropy_end, self.share)
         self.descent.step(policy_loss + config.value_coefficient * value_loss - weight * entropy)
         return Statistics(
             entropy=entropy.item(),

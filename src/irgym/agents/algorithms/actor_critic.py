@@ -166,6 +166,11 @@ class ActorCriticLearner(Generic[C]):
         self.scale.update(trajectories)
         return trajectories, outcomes
 
+    @property
+    def share(self) -> float:
+        """How much of the training is over, from 0 to 1."""
+        return self.problem.deadline.share(self.iteration, self.config.iterations)
+
     def values(self, trajectories: Trajectories) -> FloatArray:
         """Return the values of all states of the trajectories, shape [M]."""
         with torch.inference_mode():

@@ -40,8 +40,8 @@ class DQN(QLearner[DQNConfig]):
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes and learn from the replay."""
         config = self.config
-        exploring_for = max(1, round(config.exploration * config.iterations))
-        epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, exploring_for)
+        explored = self.share / config.exploration if config.exploration else 1.0
+        epsilon = anneal(config.epsilon, config.epsilon_end, explored)
         tasks = draw_tasks(self.problem.tasks, config.episodes, self.rng)
         choose = exploring(self.network, self.rng, epsilon)
         trajectories, outcomes = rollout(tasks, self.problem, self.network.encoder, self.layout, choose)

@@ -173,10 +173,10 @@ class PPO(ActorCriticLearner[PPOConfig]):
     def iterate(self) -> tuple[Outcomes, Statistics]:
         """Collect episodes, estimate advantages, and learn."""
         config = self.config
-        epsilon = anneal(config.epsilon, config.epsilon_end, self.iteration, config.iterations)
+        epsilon = anneal(config.epsilon, config.epsilon_end, self.share)
         fresh, outcomes = self.collect(epsilon, config.group, self.archive, config.started)
         trajectories = fresh if config.reuse == "none" else self._with_past(fresh)
-        lr = anneal(config.lr, config.lr_end, self.iteration, config.iterations)
+        lr = anneal(config.lr, config.lr_end, self.share)
         self.descent.set_lr(lr)
         if self.value_descent is not None:
             self.value_descent.set_lr(lr)
@@ -245,7 +245,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
     def _learn(self, steps: Steps) -> Statistics:
         """Take the gradient steps of an iteration; return the means of their statistics."""
         config = self.config
-        weight = anneal(config.entropy, config.entropy_end, self.iteration, config.iterations)
+        weight = anneal(config.entropy, config.entropy_end, self.share)
         rows: list[Tensor] = []
         for _ in range(config.epochs):
             epoch = [self._policy_step(minibatch, weight) for minibatch in self._minibatches(steps)]

@@ -122,9 +122,14 @@ class QLearner(Generic[C]):
         self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)
 
     @property
+    def share(self) -> float:
+        """How much of the training is over, from 0 to 1."""
+        return self.problem.deadline.share(self.iteration, self.config.iterations)
+
+    @property
     def lr(self) -> float:
         """The learning rate of this iteration."""
-        return anneal(self.config.lr, self.config.lr_end, self.iteration, self.config.iterations)
+        return anneal(self.config.lr, self.config.lr_end, self.share)
 
     def adapt(self, trajectories: Trajectories) -> None:
         """Update the statistics that scale rewards and normalise observations with new trajectories."""
@@ -143,7 +148,7 @@ class QLearner(Generic[C]):
     def _update(self) -> Tensor:
         """Take one gradient step and return its loss."""
         config = self.config
-        beta = anneal(config.beta, 1.0, self.iteration, config.iterations)
+        beta = anneal(config.beta, 1.0, self.share)
         transitions = self.replay.sample(config.minibatch, beta, self.rng)
         targets = self._targets(transitions)
         q = self.network.forward(transitions.observations, transitions.legal)[:, 0]

@@ -64,6 +64,10 @@ class Guide(Protocol):
         ...
 
 
+def _go_on(progress: str) -> None:
+    """Let all episodes go on."""
+
+
 class _Step(NamedTuple):
     """One step of all episodes that were still running."""
 
@@ -99,13 +103,15 @@ def rollout(
         IrgymError: No task lets any action be taken, or one has no cost features.
         OutOfTimeError: The problem's deadline has passed.
     """
-
-    def choose_in_time(batch: Batch, legal: BoolArray) -> Draw:
-        problem.deadline.check()
-        return choose(batch, legal)
-
     episodes = play(
-        tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, guide=guide
+        tasks,
+        problem.reward,
+        encoder,
+        layout,
+        choose,
+        privileged=privileged,
+        guide=guide,
+        check=problem.deadline.check,
     )
     measurements = problem.evaluator.evaluate(episodes.jobs)
     return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
@@ -136,10 +142,12 @@ def play(
     *,
     privileged: bool = False,
     guide: Guide | None = None,
+    check: Callable[[str], None] = _go_on,
 ) -> Episodes:
     """Play one episode on each of `tasks`, without evaluating any cost.
 
     Arguments as for `rollout`; the reward determines the states whose costs and potentials are needed.
+    `check` is called with the progress in words, again and again; an exception ends all episodes.
 
     Raises:
         IrgymError: No task lets any action be taken, or one has no cost features.
@@ -160,7 +168,10 @@ def play(
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 
-    trails = [episode.states for episode in lockstep.play(tasks, take)]
+    def go_on() -> None:
+        check(f"playing {len(tasks)} episodes, step {len(steps) + 1}")
+
+    trails = [episode.states for episode in lockstep.play(tasks, take, go_on)]
     if not steps:
         raise IrgymError("no action applies to any of the programs: choose other programs")
     episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)

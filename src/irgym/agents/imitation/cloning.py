@@ -117,7 +117,7 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)
     generator = torch.Generator().manual_seed(config.seed)
     for epoch in range(config.epochs):
-        descent.set_lr(anneal(config.lr, config.lr_end, epoch, config.epochs - 1))
+        descent.set_lr(anneal(config.lr, config.lr_end, epoch / max(1, config.epochs - 1)))
         order = torch.as_tensor(rng.permutation(len(actions)))
         for start in range(0, len(order), config.minibatch):
             part = order[start : start + config.minibatch]

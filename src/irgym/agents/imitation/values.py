@@ -124,7 +124,7 @@ def _learnt(
                 f"learning from {len(programs)} programs (epoch {epoch + 1} of {config.epochs}, network "
                 f"{number + 1} of {config.members})"
             )
-        descent.set_lr(anneal(config.lr, 0.0, epoch, config.epochs))
+        descent.set_lr(anneal(config.lr, 0.0, epoch / config.epochs))
         visited = _visited(policy, programs, rng)
         for begin in range(0, len(visited), config.minibatch):
             descent.step(_loss(network, visited[begin : begin + config.minibatch], config))

@@ -3,6 +3,7 @@
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from irgym.base.errors import BackendError, ProgramError
@@ -11,6 +12,7 @@ from irgym.core.bench import Bench
 from irgym.core.catalogue import begins, mentions
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
+from irgym.core.paper_recipes import JIT_CSE
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -48,6 +50,7 @@ class CseEnvironment(Environment):
     summary = "which common subexpressions to share (the .NET JIT's CSE gym); cost: a static score of code"
     default_dataset = datasets.DEFAULT
     default_reward = RelativeImprovement()
+    recipes = MappingProxyType({"jit-cse": JIT_CSE})
     objectives = CseTask.objectives
     reference_pipeline = "all"
     pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())

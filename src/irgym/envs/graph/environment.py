@@ -4,7 +4,7 @@ import re
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
@@ -15,6 +15,8 @@ from irgym.core.bench import Bench
 from irgym.core.cost import Call, Validation
 from irgym.core.dataset import Dataset
 from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in
+from irgym.core.paper_recipes import X_RLFLOW
+from irgym.core.recipe import Recipe
 from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -56,11 +58,13 @@ class Variant:
         name: The name, and the scheme of URIs.
         summary: One line.
         source: The source of the rules, as they name it.
+        recipes: Set-ups of trainings, by name.
     """
 
     name: str
     summary: str
     source: str
+    recipes: Mapping[str, Recipe] = field(default_factory=dict[str, Recipe])
 
 
 class GraphEnvironment(Environment):
@@ -129,6 +133,7 @@ class GraphEnvironment(Environment):
         self._variant = variant
         if variant is not None:
             self.name, self.summary, self.accepts = variant.name, variant.summary, ""
+            self.recipes = variant.recipes
             self.default_methods = tuple(
                 method for method in self.default_methods if not method.endswith(f":{DEFAULT}")
             )
@@ -281,6 +286,11 @@ GRAPH = GraphEnvironment()
 """The environment with all rules."""
 
 GRAPH_TASO = GraphEnvironment(
-    Variant("graph-taso", "graph with the rules of TASO, Tensat and X-RLflow alone; cost: time", "TASO")
+    Variant(
+        "graph-taso",
+        "graph with the rules of TASO, Tensat and X-RLflow alone; cost: time",
+        "TASO",
+        MappingProxyType({"x-rlflow": X_RLFLOW}),
+    )
 )
 """The environment with TASO's rules, which Tensat and X-RLflow use too."""

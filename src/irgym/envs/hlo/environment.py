@@ -16,6 +16,7 @@ from irgym.core.catalogue import begins, mentions
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
+from irgym.core.paper_recipes import XLA
 from irgym.core.reward import NegativeCost, RelativeImprovement, Shaped
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -69,6 +70,7 @@ class HloEnvironment(Environment):
             "negative-count-shaped": Shaped(NegativeCost()),
         }
     )
+    recipes = MappingProxyType({"xla": XLA})
     objectives = HloTask.objectives
     pipelines = tuple(Pipeline(order.name, order.summary) for order in ORDERS.values())
     reference_pipeline = "core"

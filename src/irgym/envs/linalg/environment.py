@@ -16,6 +16,7 @@ from irgym.core.catalogue import mentions
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, policies_in
+from irgym.core.paper_recipes import MLIR_RL
 from irgym.core.recipe import from_scratch
 from irgym.core.reward import LogSpeedup
 from irgym.core.target import Target
@@ -73,7 +74,8 @@ class LinalgEnvironment(Environment):
                 encoder="mlp",
                 actions="autoregressive",
                 normalise_observations=True,
-            )
+            ),
+            "mlir-rl": MLIR_RL,
         }
     )
     default_methods = (

@@ -9,6 +9,7 @@ from irgym.core.baseline import INSTALL_TORCH, Baseline, Tuning
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, policies_in
+from irgym.core.paper_recipes import LOOPTUNE
 from irgym.core.recipe import from_scratch
 from irgym.core.reward import ThroughputGain
 from irgym.core.target import Target
@@ -47,6 +48,7 @@ class LoopsEnvironment(Environment):
     )
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
     grammar = GRAMMAR
+    recipes = MappingProxyType({"scratch": from_scratch(iterations=40), "looptune": LOOPTUNE})
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""

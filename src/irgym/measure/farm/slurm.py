@@ -22,6 +22,7 @@ from irgym.core.cost import Call
 from irgym.measure.farm.certificate import default_certificate, make_certificate, security_of
 from irgym.measure.farm.dask import DaskFarm
 from irgym.measure.farm.endpoint import Endpoint, parse_options
+from irgym.measure.farm.jobs import PATTERNS, TEXT
 from irgym.measure.farm.scheduler import FarmScheduler, scheduler_options
 from irgym.measure.isolation.protocol import Limits, Reply
 
@@ -83,16 +84,15 @@ _PATTERNS = {
     "workers": r"[1-9]\d{0,4}",
     "cores": r"[1-9]\d{0,3}",
     "patience_s": r"\d+(\.\d+)?",
-    "memory": r"\d+(\.\d+)?[KMGT]i?B",
-    "walltime": r"(\d+-)?\d+(:\d\d){0,2}",
+    "memory": PATTERNS["memory"],
+    "walltime": PATTERNS["time"],
     "certificate": r"[^\x00-\x1f]+",
 }
-_TEXT = r"[\w.,:&|*+-]+"
 
 
 def _value(name: str, text: str) -> int | float | str:
     # Values go into a job's script, and must not be able to inject commands.
-    if not re.fullmatch(_PATTERNS.get(name, _TEXT), text):
+    if not re.fullmatch(_PATTERNS.get(name, TEXT), text):
         example = getattr(SlurmOptions, name) or "text without blanks"
         raise FarmError(
             f"{name}={text!r} is malformed: write {name}={example}, for example, and %2B for +, %26 for &"

@@ -3,12 +3,14 @@
 import os
 import weakref
 from functools import cache
+from types import MappingProxyType
 
 from irgym.base.errors import ProgramError
 from irgym.core.baseline import Pipeline
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, check_only_backend
+from irgym.core.paper_recipes import JIT_CSE
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.envs.cse.superpmi.methods import methods_of, toolchain
@@ -40,6 +42,7 @@ class SuperPmiEnvironment(Environment):
     summary = "cse on the .NET JIT, through SuperPMI; cost: its PerfScore"
     default_dataset = COLLECTION
     default_reward = RelativeImprovement()
+    recipes = MappingProxyType({"jit-cse": JIT_CSE})
     objectives = SuperPmiTask.objectives
     reference_pipeline = "cost-test"
     pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())
