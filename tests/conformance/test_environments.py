@@ -32,6 +32,7 @@ OF_TOYS = dict.fromkeys(
         ("cse", "cse://kernels/sorting.c#quick_sort", True, {}),
         ("linalg", "linalg://matmul/12x10x7", False, {}),
         ("linalg-swaps", "linalg-swaps://matmul/12x10x7", False, {}),
+        ("linalg-scores", "linalg-scores://matmul/12x10x7", False, {}),
     ],
 )
 def test_environments_keep_the_rules(

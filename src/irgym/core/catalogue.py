@@ -30,6 +30,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "superpmi": "irgym.envs.cse.superpmi.environment:SUPERPMI",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
+        "linalg-scores": "irgym.envs.linalg.environment:LINALG_SCORES",
     },
     fault="irgym.core.environment:environment_fault",
 )

@@ -35,7 +35,7 @@ class GraphObservation:
         candidates: Shape [C, K]; a row for each pair of the mask's `candidates`, in that order.
         members: Shape [M, 2]; pairs of a candidate and a node that it is about.
         present: Number of nodes at the beginning that are the state's own graph; the others are the graphs
-            after its candidates. None where all are its own.
+            after its candidates. None where there are no others.
     """
 
     encoder: ClassVar[str] = "graph"

@@ -1,7 +1,7 @@
 """The actions: transformations of the current operation, and `next`, which moves on to the one before it.
 
 Operations are visited from the last consumer back to the first producer, as in MLIR RL (arXiv 2409.11068).
-Interchanges have the two encodings of that paper: level pointers and enumerated candidates.
+Interchanges have the encodings of that paper: level pointers, enumerated candidates, and scores of loops.
 """
 
 from functools import cache
@@ -29,7 +29,7 @@ NEXT, TILE, TILE_PARALLEL, FUSE, INTERCHANGE, IMG2COL, VECTORISE, PACK = range(8
 
 
 class Interchange(Protocol):
-    """An encoding of the order of an operation's loops, by actions with one parameter.
+    """An encoding of the order of an operation's loops, by the parameters of actions.
 
     `placed` holds the loops placed so far, the outermost first; once it holds all loops, it is the order.
 
@@ -41,12 +41,12 @@ class Interchange(Protocol):
     kind: ClassVar[ActionKind]
     whole: ClassVar[bool]
 
-    def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
-        """Return the mask of the parameter's values, for an operation with `loops` loops."""
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[list[bool]]:
+        """Return the mask of each parameter's values, for an operation with `loops` loops."""
         ...
 
-    def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
-        """Return the loops placed after a choice."""
+    def place(self, placed: tuple[int, ...], params: tuple[int, ...], loops: int) -> tuple[int, ...]:
+        """Return the loops placed after an action with these parameters."""
         ...
 
 
@@ -56,13 +56,13 @@ class LevelPointers:
     kind: ClassVar[ActionKind] = ActionKind("interchange", (tuple(range(LOOPS)),))
     whole: ClassVar[bool] = True
 
-    def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[list[bool]]:
         """Allow the loops that are not placed yet."""
-        return [loop < loops and loop not in placed for loop in range(LOOPS)]
+        return [[loop < loops and loop not in placed for loop in range(LOOPS)]]
 
-    def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
+    def place(self, placed: tuple[int, ...], params: tuple[int, ...], loops: int) -> tuple[int, ...]:
         """Place the chosen loop inside the loops placed so far."""
-        placed = (*placed, choice)
+        placed = (*placed, *params)
         left = [loop for loop in range(loops) if loop not in placed]
         return (*placed, *left) if len(left) == 1 else placed
 
@@ -73,19 +73,40 @@ class Swaps:
     kind: ClassVar[ActionKind] = ActionKind("swap", (tuple(f"{outer}-{inner}" for outer, inner in SWAPPED),))
     whole: ClassVar[bool] = False
 
-    def choices(self, placed: tuple[int, ...], loops: int) -> list[bool]:
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[list[bool]]:
         """Allow the pairs of loops that the operation has."""
-        return [not placed and inner < loops for _, inner in SWAPPED]
+        return [[not placed and inner < loops for _, inner in SWAPPED]]
 
-    def place(self, placed: tuple[int, ...], choice: int, loops: int) -> tuple[int, ...]:
+    def place(self, placed: tuple[int, ...], params: tuple[int, ...], loops: int) -> tuple[int, ...]:
         """Return the order of the loops after the swap."""
         order = list(range(loops))
-        outer, inner = SWAPPED[choice]
+        outer, inner = SWAPPED[params[0]]
         order[outer], order[inner] = inner, outer
         return (*placed, *order)
 
 
-INTERCHANGES: dict[str, Interchange] = {way.kind.name: way for way in (LevelPointers(), Swaps())}
+class Scores:
+    """A score for each loop at once; the order is that of ascending scores, and of the loops where equal.
+
+    MLIR RL's continuous interchange draws each score from a normal distribution. Here it is one of `LOOPS`
+    levels, whose probabilities a policy is free to shape; these suffice for every order.
+    """
+
+    kind: ClassVar[ActionKind] = ActionKind("order", (tuple(range(LOOPS)),) * LOOPS, omitted=0)
+    whole: ClassVar[bool] = True
+
+    def choices(self, placed: tuple[int, ...], loops: int) -> list[list[bool]]:
+        """Allow any score for the loops that the operation has."""
+        return [
+            [not placed and (score == 0 or loop < loops) for score in range(LOOPS)] for loop in range(LOOPS)
+        ]
+
+    def place(self, placed: tuple[int, ...], params: tuple[int, ...], loops: int) -> tuple[int, ...]:
+        """Return the loops sorted by their scores."""
+        return (*placed, *sorted(range(loops), key=lambda loop: params[loop]))
+
+
+INTERCHANGES: dict[str, Interchange] = {way.kind.name: way for way in (LevelPointers(), Swaps(), Scores())}
 """The encodings of an interchange, by the names of their actions."""
 
 
@@ -110,6 +131,9 @@ SPACE = space_with("interchange")
 
 SWAP_SPACE = space_with("swap")
 """The actions of `linalg-swaps`."""
+
+SCORE_SPACE = space_with("order")
+"""The actions of `linalg-scores`."""
 
 
 def sizes_of(params: tuple[int, ...], loops: int) -> tuple[int, ...]:

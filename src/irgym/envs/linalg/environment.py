@@ -1,15 +1,16 @@
-"""The environments `linalg` and `linalg-swaps`."""
+"""The environment `linalg`, and its variants `linalg-swaps` and `linalg-scores`."""
 
 import sys
 import weakref
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
+from irgym.core.actions import ActionSpace
 from irgym.core.baseline import INSTALL_TORCH, Baseline
 from irgym.core.bench import Bench
 from irgym.core.catalogue import mentions
@@ -40,10 +41,27 @@ from irgym.measure.target import target_of
 from irgym.measure.variables import SLEEPING
 
 SCHEME = "linalg"
-"""Scheme of the URIs of programs, in both environments."""
+"""Scheme of the URIs of programs, in all variants."""
 
 LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 """Limits of compiling and running a candidate; on some candidates MLIR does not terminate."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """The programs of `linalg` with another encoding of interchanges.
+
+    Files and modules belong to `linalg`, and so do the shipped policies.
+
+    Attributes:
+        name: The name, and the scheme of URIs.
+        encoding: The encoding, for the summary.
+        space: The actions.
+    """
+
+    name: str
+    encoding: str
+    space: ActionSpace
 
 
 class LinalgEnvironment(Environment):
@@ -52,8 +70,7 @@ class LinalgEnvironment(Environment):
     Programs are read in a child process, which ends with this process.
 
     Args:
-        swaps: Write an interchange as one of the enumerated swaps of two loops (`linalg-swaps`) instead of
-            level pointers (`linalg`). Files and modules belong to `linalg`, and so do the shipped policies.
+        variant: The variant; by default interchanges are level pointers.
     """
 
     name = SCHEME
@@ -94,12 +111,11 @@ class LinalgEnvironment(Environment):
     grammar = GRAMMAR
     space = actions.SPACE
 
-    def __init__(self, swaps: bool = False) -> None:
-        self._swaps = swaps
-        if swaps:
-            self.name = "linalg-swaps"
-            self.summary = "linalg with an interchange as one of enumerated swaps, as in MLIR RL; cost: time"
-            self.space = actions.SWAP_SPACE
+    def __init__(self, variant: Variant | None = None) -> None:
+        self._variant = variant
+        if variant is not None:
+            self.name, self.space = variant.name, variant.space
+            self.summary = f"linalg with an interchange as {variant.encoding}, as in MLIR RL; cost: time"
             self.default_methods = tuple(
                 method for method in self.default_methods if not method.endswith(":default")
             )
@@ -124,7 +140,7 @@ class LinalgEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> LinalgTask:
-        """Return the task of a `linalg:` or `linalg-swaps:` URI.
+        """Return the task of a `linalg:` URI, or of a URI with the scheme of this variant.
 
         Raises:
             ProgramError: The URI or the file is malformed.
@@ -155,13 +171,13 @@ class LinalgEnvironment(Environment):
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of linalg operations, or of a torch module, which is imported.
 
-        `linalg-swaps` returns None: its programs are given by URI.
+        A variant returns None: its programs are given by URI.
 
         Raises:
             ProgramError: The module comes without inputs, or cannot be imported.
             BackendError: torch-mlir is missing.
         """
-        if self._swaps:
+        if self._variant is not None:
             return None
         if isinstance(program, Path):
             return (
@@ -230,7 +246,7 @@ class LinalgEnvironment(Environment):
         """Return the shipped policies, which were trained on the actions of `linalg`."""
         return (
             {}
-            if self._swaps
+            if self._variant is not None
             else policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
         )
 
@@ -262,5 +278,8 @@ POLICIES_OF_TARGETS = {"x86-64-v3": "operators-x86-64-v3"}
 LINALG = LinalgEnvironment()
 """The environment with level pointers."""
 
-LINALG_SWAPS = LinalgEnvironment(swaps=True)
+LINALG_SWAPS = LinalgEnvironment(Variant("linalg-swaps", "one of enumerated swaps", actions.SWAP_SPACE))
 """The environment with enumerated swaps."""
+
+LINALG_SCORES = LinalgEnvironment(Variant("linalg-scores", "scores of all loops", actions.SCORE_SPACE))
+"""The environment with a score for each loop."""

@@ -71,7 +71,7 @@ class Transitions:
             return Mask(kinds, params)
         scheduled = state.operations[self.at_hand(state)]
         operation = scheduled.operation
-        orders = self.interchange.choices(state.placed, operation.loops)
+        orders = np.array(self.interchange.choices(state.placed, operation.loops)).reshape(-1)
         begin = self.space.slot_offsets[actions.INTERCHANGE][0]
         slot = slice(begin, begin + len(orders))
         if state.placed:
@@ -117,7 +117,7 @@ class Transitions:
         scheduled = state.operations[place]
         operation = scheduled.operation
         if action.kind == actions.INTERCHANGE:
-            return self._interchanged(state, action.params[0])
+            return self._interchanged(state, action.params)
         changed: Mapping[int, Scheduled] = {}
         if action.kind in (actions.VECTORISE, actions.PACK):
             name = self.space.kinds[action.kind].name
@@ -154,11 +154,11 @@ class Transitions:
                 changed[producer] = replace(other, operation=part, parallel=True, consumer=place)
         return changed
 
-    def _interchanged(self, state: LinalgState, choice: int) -> LinalgState:
-        """Return the state after one choice of an interchange, which may need further choices."""
+    def _interchanged(self, state: LinalgState, params: tuple[int, ...]) -> LinalgState:
+        """Return the state after an action of an interchange, which may need further ones."""
         place = self.at_hand(state)
         scheduled = state.operations[place]
-        order = self.interchange.place(state.placed, choice, scheduled.operation.loops)
+        order = self.interchange.place(state.placed, params, scheduled.operation.loops)
         if len(order) < scheduled.operation.loops:
             return replace(state, placed=order)
         if order == tuple(range(len(order))):

@@ -199,8 +199,8 @@ def _outer(pen: _Pen, kind: int, least: int) -> None:
 def _interchanged(pen: _Pen) -> None:
     """Interchange loops at random, in as many actions as the action space needs."""
     while (mask := pen.task.mask(pen.state)).kinds[actions.INTERCHANGE]:
-        [choices] = pen.task.space.choices(mask, actions.INTERCHANGE)
-        pen.take(actions.INTERCHANGE, (int(pen.rng.choice(choices)),))
+        slots = pen.task.space.choices(mask, actions.INTERCHANGE)
+        pen.take(actions.INTERCHANGE, tuple(int(pen.rng.choice(choices)) for choices in slots))
         if not pen.state.placed:
             return
 
