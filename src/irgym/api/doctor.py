@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
+from irgym.core.reward_names import REWARDS
 from irgym.measure.machine import cache_dir, fingerprint
 from irgym.search import SEARCHES
 from irgym.search.policies import has_torch
@@ -63,8 +64,8 @@ def extras() -> list[Extra]:
 
 
 def hidden_parts() -> list[str]:
-    """Return a sentence for each search and agent of another package that has the name of one of ours."""
-    hidden = list(SEARCHES.hidden().values())
+    """Return a sentence for each part of another package that has the name of one of ours."""
+    hidden = [*SEARCHES.hidden().values(), *REWARDS.hidden().values()]
     if has_torch():
         from irgym.agents import AGENTS
 

@@ -7,9 +7,10 @@ searching=irgym.Searching(search="random"))` is `irgym tune PROGRAM --search ran
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from tyro.conf import Suppress
+from tyro.constructors import PrimitiveConstructorSpec
 
 from irgym.api.checks import (
     budget,
@@ -25,10 +26,20 @@ from irgym.base.errors import IrgymError
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
+from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.search.budget import Budget
 
 R = TypeVar("R")
+
+_AS_TEXT: PrimitiveConstructorSpec[Any] = PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="STR",
+    instance_from_str=lambda words: words[0],
+    is_instance=lambda value: True,
+    str_from_instance=lambda value: [str(value)],
+)
+"""Form on the command line of an option that is a text there, and may be an object in Python."""
 
 
 def checked(request: R, kind: type[R]) -> R:
@@ -170,8 +181,9 @@ class Training:
     """Stop after this number of iterations in all; by default the agent's own number."""
     resume: bool = False
     """Continue the run in the folder exactly where its last checkpoint left it."""
-    reward: str = "default"
-    """Name of one of the environment's rewards."""
+    reward: Annotated[str | Reward, _AS_TEXT] = "default"
+    """Reward by name, such as dense; one of your own is package.module:Class. Parameters may follow, as in
+    throughput:every=1. In Python also a reward itself."""
     observation: str | None = None
     """Observation of the policy: a name, or several separated by commas; by default the environment's."""
     validate: int | None = None
@@ -189,7 +201,7 @@ class Training:
 
     def __post_init__(self) -> None:
         check_options(limit=self.limit, agent=self.agent, recipe=self.recipe, dataset=self.dataset)
-        check_options(reward=self.reward, observation=self.observation)
+        check_options(observation=self.observation)
         check_count(self.iterations, "iterations", "to train")
         few = f"there are no {self.validate} programs to validate on: give 0 or more"
         check_whole(self.validate, "programs to validate on", 0, few)

@@ -20,9 +20,10 @@ from irgym.comparing.steps import Step, steps_of, write_steps
 from irgym.core.bench import Bench
 from irgym.core.catalogue import check_objective, dataset_named
 from irgym.core.dataset import spread
-from irgym.core.environment import Environment, recipe_of, reward_of
+from irgym.core.environment import Environment, recipe_of
 from irgym.core.recipe import Recipe
-from irgym.core.reward import Reward
+from irgym.core.reward import Reward, check_reward
+from irgym.core.reward_names import reward_from, reward_text
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
@@ -139,6 +140,7 @@ class _Plan:
         tasks = [
             self.measuring.task_for(self.environment, uri, target) for uri in self.uris for target in targets
         ]
+        check_reward(self.reward, tasks[0])
         if peaks is None:
             peaks = _peaks(bench, tasks[: len(targets)])
         of_target = dict(zip(targets_of(tasks), peaks, strict=False))
@@ -176,7 +178,7 @@ class _Plan:
                 "dataset": self.dataset,
                 "limit": training.limit,
                 "objective": self.measuring.objective,
-                "reward": training.reward,
+                "reward": reward_text(training.reward),
                 "backend": self.measuring.processor,
                 "targets": targets_of(problem.tasks),
                 "validate": training.validate,
@@ -217,7 +219,7 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
     if not programs.train:
         raise IrgymError(f"the data set {programs.name} has no training programs: choose another")
     check_objective(environment, measuring.objective)
-    reward = reward_of(environment, training.reward)
+    reward = reward_from(environment, training.reward)
     values = {**recipe.hyperparameters, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
         values["observation"] = training.observation

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from irgym.base.errors import BackendError, IrgymError
 from irgym.core.baseline import Baseline, Pipeline
@@ -17,8 +17,6 @@ from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.target import Target
 from irgym.core.task import Task
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -38,61 +36,17 @@ class BackendStatus:
     remedy: str = ""
 
 
-def rewards_of(environment: "Environment") -> dict[str, Reward]:
-    """Return an environment's rewards by name, its default as `default`."""
-    return {"default": environment.default_reward, **environment.rewards}
-
-
-def reward_of(environment: "Environment", name: str) -> Reward:
-    """Return one of an environment's rewards.
-
-    Raises:
-        IrgymError: There is none of that name; the message lists those that exist.
-    """
-    return _of(environment, "reward", rewards_of(environment), name)
-
-
 def recipe_of(environment: "Environment", name: str) -> Recipe:
     """Return one of an environment's recipes.
 
     Raises:
         IrgymError: There is none of that name; the message lists those that exist.
     """
-    return _of(environment, "recipe", environment.recipes, name)
-
-
-def _of(environment: "Environment", what: str, known: Mapping[str, T], name: str) -> T:
-    """Return what an environment has under a name.
-
-    Raises:
-        IrgymError: There is nothing of that name.
-    """
+    known = environment.recipes
     if name not in known:
         remedy = f"choose among {', '.join(known)}" if known else "it has none, so name none"
-        raise IrgymError(f"{environment.name} has no {what} {name!r}: {remedy}")
+        raise IrgymError(f"{environment.name} has no recipe {name!r}: {remedy}")
     return known[name]
-
-
-def reward_from(environment: "Environment", reward: Any) -> Reward:
-    """Return a reward that is given as such, by its name, or as None for the environment's default.
-
-    Raises:
-        IrgymError: It is none of these.
-    """
-    if reward is None:
-        return environment.default_reward
-    if isinstance(reward, str):
-        return reward_of(environment, reward)
-    if (
-        isinstance(reward, type)
-        or not callable(reward)
-        or not hasattr(reward, "every")
-        or not hasattr(reward, "shaped")
-    ):
-        raise IrgymError(
-            f"{reward!r} is no reward: give one, or the name of one: {', '.join(rewards_of(environment))}"
-        )
-    return cast(Reward, reward)
 
 
 class Environment(ABC):
@@ -103,7 +57,7 @@ class Environment(ABC):
         summary: One line.
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
-        rewards: Further rewards that agents may be trained on, by name.
+        rewards: Further rewards by name, beside those that every environment has.
         recipes: Set-ups of trainings that work well here, by name.
         objectives: What may be minimised, the default first.
         baselines: Baselines that a comparison may include: tasks take their names.

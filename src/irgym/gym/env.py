@@ -17,9 +17,9 @@ from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
-from irgym.core.environment import reward_from
 from irgym.core.observation import ObservationView, view_named
-from irgym.core.reward import EpisodeCosts, Reward, asks
+from irgym.core.reward import EpisodeCosts, Reward, Transition, asks
+from irgym.core.reward_names import reward_from
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
@@ -49,7 +49,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         dataset: Name of a data set; by default the environment's own.
         split: `train` or `test`.
         observation: Name of an observation, or several: a dictionary of them is then observed.
-        reward: Reward function, or the name of one of the environment's; by default its `default`.
+        reward: Reward function, or the name of one, as `train --reward` takes it; by default the
+            environment's own.
         evaluator: Where costs come from; by default the environment's, which measures in a child
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
@@ -252,7 +253,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         terminated = self._task.terminal(self._state)
         truncated = not terminated and self._steps >= self.horizon
         final = (terminated and not final_before) or truncated
-        reward = self._reward(before, final)
+        reward = self._reward(before, chosen, final)
         return self._observation(), reward, terminated, truncated, self._info(applied)
 
     def _apply(self, action: Action) -> None:
@@ -261,7 +262,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         # Word by word: to write the whole schedule at each step would take quadratic time.
         self._text = f"{self._text} {self._task.space.text(action)}".lstrip()
 
-    def _reward(self, before: Any, final: bool) -> float:
+    def _reward(self, before: Any, action: Action, final: bool) -> float:
         if math.isinf(self._first):
             return 0.0  # as in the learners' rollouts: there is nothing to compare with
         asked = asks(self.reward.every, self._steps, final)
@@ -274,7 +275,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
                 capabilities.potential(self._task, self._state),
             )
         costs = EpisodeCosts(self._first, previous, self._last, self._ideal_cost(), potentials, asked)
-        return float(self.reward(costs, final))
+        return float(self.reward(Transition(self._task, (before, self._state), 0, action, costs, final)))
 
     def _ideal_cost(self) -> float | None:
         if capabilities.ideal_cost(self._task, 1.0) is None:

@@ -108,7 +108,7 @@ def rollout(
         tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, guide=guide
     )
     measurements = problem.evaluator.evaluate(episodes.jobs)
-    return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
+    return settle(episodes, tasks, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
 
 
 def ideal_costs(tasks: Sequence[Task[Any]], peaks: Mapping[str, float]) -> list[float | None]:
@@ -160,7 +160,8 @@ def play(
         steps.append(_Step(batch, legal, draw, turn.episodes, seen))
         return layout.actions(draw.choices, masks)
 
-    trails = [episode.states for episode in lockstep.play(tasks, take)]
+    played = lockstep.play(tasks, take)
+    trails = [episode.states for episode in played]
     if not steps:
         raise IrgymError("no action applies to any of the programs: choose other programs")
     episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)
@@ -180,7 +181,7 @@ def play(
         [capabilities.potential(task, state) for state in trail] if reward.shaped else []
         for task, trail in zip(tasks, trails, strict=True)
     ]
-    return Episodes(trajectories, jobs, asked, potentials)
+    return Episodes(trajectories, jobs, [episode.actions for episode in played], trails, asked, potentials)
 
 
 def _jobs(

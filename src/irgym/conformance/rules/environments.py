@@ -9,7 +9,8 @@ from irgym.conformance.rule import EnvironmentRule, attempt, words_of
 from irgym.core.capabilities import Baselines, Pipelines, ask
 from irgym.core.cost import Call
 from irgym.core.dataset import Dataset
-from irgym.core.environment import Environment, reward_from
+from irgym.core.environment import Environment
+from irgym.core.reward_names import reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
@@ -153,7 +154,8 @@ def _names(environment: Environment, tasks: Tasks) -> str:
             return f"{what} needs {name!r}, and the names are {known}"
         if len(set(known)) < len(known):
             return f"a name is listed twice: {known}"
-    reward_from(environment, environment.default_reward)
+    for reward in (environment.default_reward, *environment.rewards.values()):
+        reward_from(environment, reward)
     if wrong := _wrong_methods(environment):
         return wrong
     if environment.validation_inputs < 1:

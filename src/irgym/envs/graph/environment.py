@@ -15,7 +15,7 @@ from irgym.core.bench import Bench
 from irgym.core.cost import Call, Validation
 from irgym.core.dataset import Dataset
 from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in
-from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
+from irgym.core.reward import LogSpeedup, PeriodicImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import ProgramUri, renamed
@@ -78,9 +78,6 @@ class GraphEnvironment(Environment):
     default_reward = LogSpeedup()
     rewards = MappingProxyType(
         {
-            "terminal": LogSpeedup(),
-            "dense": RelativeImprovement(),
-            "shaped": Shaped(LogSpeedup()),
             "x-rlflow": PeriodicImprovement(),
         }
     )

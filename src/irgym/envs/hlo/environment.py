@@ -62,7 +62,6 @@ class HloEnvironment(Environment):
     rewards = MappingProxyType(
         {
             "negative-count": NegativeCost(),
-            "shaped": Shaped(RelativeImprovement()),
             "negative-count-shaped": Shaped(NegativeCost()),
         }
     )
