@@ -119,6 +119,11 @@ class StopThatChangesThePrograms(RegisterTask):
         return Registers((0, 0), stopped=True) if action.kind == STOP else super().step(state, action)
 
 
+class CountsTooFast(RegisterTask):
+    def taken(self, state: Registers) -> int:
+        return 2 * int(state.stopped)
+
+
 class StepsAtRandom(RegisterTask):
     def step(self, state: Registers, action: Action) -> Registers:
         after = super().step(state, action)
@@ -331,6 +336,7 @@ VIOLATIONS = {
     SketchTooLong: "sketches",
     AnalysisThatIsNoShare: "analysis",
     RecordsOfAnotherKey: "records",
+    CountsTooFast: "turns",
 }
 
 

@@ -298,6 +298,24 @@ def test_shaped_rewards_use_the_potentials_of_an_analysed_task(
     assert len(analysed) == 2
 
 
+def test_actions_can_be_restricted(make: Make):
+    env = make(actions="up,down,split_4", horizon=10)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        legal = env.task.space.legal(env.task.mask(env.state))
+        assert {env.task.space.text(action) for action in legal} <= {"up", "down", "split_4"}
+        place_of = np.flatnonzero(env.action_masks())
+        *_, terminated, truncated, info = env.step(int(rng.choice(place_of)))
+        assert info["applied"] and not terminated
+    assert truncated
+    assert not env.step(place(env, "stop"))[-1]["applied"]
+    with pytest.raises(IrgymError, match="no action 'jump'"):
+        make(actions="jump")
+    with pytest.raises(IrgymError, match="actions must be a text, not 5"):
+        make(actions=5)
+
+
 def test_reward_that_needs_the_peak_says_so(make: Make):
     env = make(peak_gflops=None)
     env.reset(seed=0)

@@ -26,6 +26,7 @@ from irgym.base.errors import IrgymError
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
+from irgym.core.limits import UNLIMITED, Limits, limited
 from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.search.budget import Budget
@@ -56,7 +57,7 @@ def checked(request: R, kind: type[R]) -> R:
 
 @dataclass(frozen=True)
 class Measuring:
-    """Objective of the measurements, and where they run.
+    """Objective and place of the measurements, and the limits of episodes.
 
     Raises:
         IrgymError: An option makes no sense.
@@ -73,9 +74,15 @@ class Measuring:
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     threads: int | None = None
     """Threads that programs run on, in loops, linalg and graph; as `--backend NAME:N`. By default one."""
+    horizon: int | None = None
+    """Steps of an episode; by default the policy's, else the environment's."""
+    actions: str | None = None
+    """Actions that may be taken, as in up,down,split_8; all others if each begins with !; semicolons separate
+    steps. By default the policy's, else `all`."""
 
     def __post_init__(self) -> None:
-        check_options(objective=self.objective, backend=self.backend, farm=self.farm)
+        check_options(objective=self.objective, backend=self.backend, farm=self.farm, actions=self.actions)
+        check_whole(self.horizon, "steps", 1, "an episode has at least one step: give --horizon 1 or more")
         targets_named(self.target)
         if self.threads is not None:
             few = f"programs cannot run on {self.threads} threads: give at least 1"
@@ -89,6 +96,20 @@ class Measuring:
         if self.threads is None or self.threads == 1:
             return self.backend
         return f"{self.backend or ''}:{self.threads}"
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of episodes, for searches, policies and learners."""
+        return Limits(self.horizon, self.actions)
+
+    def check_unlimited(self, what: str) -> None:
+        """Make sure that no limits of episodes are given.
+
+        Raises:
+            IrgymError: Some are.
+        """
+        if self.limits != UNLIMITED:
+            raise IrgymError(f"{what} has no episodes: leave out --horizon and --actions")
 
     @property
     def targets(self) -> list[str | None]:
@@ -110,6 +131,14 @@ class Measuring:
             IrgymError: As for `task`.
         """
         return task_of(environment, uri, self.processor, target, self.objective)
+
+    def limited_for(self, environment: Environment, uri: str, target: str | None) -> Task[Any]:
+        """Return the task of a program for one of several targets, within the limits of episodes.
+
+        Raises:
+            IrgymError: As for `task`, or there is no such action.
+        """
+        return limited(self.task_for(environment, uri, target), self.limits)
 
     def bench(self, environment: Environment) -> Bench:
         """Start the bench of an environment.

@@ -138,13 +138,15 @@ class _Plan:
         backend, objective = self.measuring.processor, self.measuring.objective
         targets, name = self.measuring.targets, self.environment.name
         tasks = [
-            self.measuring.task_for(self.environment, uri, target) for uri in self.uris for target in targets
+            self.measuring.limited_for(self.environment, uri, target)
+            for uri in self.uris
+            for target in targets
         ]
         check_reward(self.reward, tasks[0])
         if peaks is None:
             peaks = _peaks(bench, tasks[: len(targets)])
         of_target = dict(zip(targets_of(tasks), peaks, strict=False))
-        makers = makers_of(name, self.uris, backend, targets, objective)
+        makers = makers_of(name, self.uris, backend, targets, objective, self.measuring.limits)
         families = {task.uri: self.environment.family(task.uri) for task in tasks}
         return Problem(tasks, bench.evaluator, self.reward, of_target, makers, families)
 
@@ -184,6 +186,8 @@ class _Plan:
                 "validate": training.validate,
                 "peaks": tuple(problem.peaks.values()),
                 "screen": share,
+                "horizon": self.measuring.horizon,
+                "actions": self.measuring.actions,
             },
             screen=None
             if share is None
@@ -306,6 +310,8 @@ def evaluate(
         backend=measuring.processor or problem.backend,
         threads=None,
         target=measuring.target or _own_target(problem),
+        horizon=problem.horizon if measuring.horizon is None else measuring.horizon,
+        actions=problem.actions if measuring.actions is None else measuring.actions,
     )
     plan = ComparisonPlan(
         environment=found,
@@ -316,6 +322,7 @@ def evaluate(
         backend=where.backend,
         target=where.target,
         objective=where.objective,
+        limits=where.limits,
     )
     check_objective(found, plan.objective)
     with lock_for(folder.evaluation), where.bench(found) as bench:

@@ -13,6 +13,7 @@ from irgym.core.baseline import Versus
 from irgym.core.bench import Bench
 from irgym.core.cost import Afresh, Evaluator
 from irgym.core.environment import Environment
+from irgym.core.limits import UNLIMITED, Limits, kept, limited
 from irgym.core.schedule import candidate_of
 from irgym.core.task import Task
 from irgym.judging.finding import Finding
@@ -21,6 +22,7 @@ from irgym.judging.reference import default_schedules
 from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
+from irgym.search.policies import limited_as
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
 from irgym.search.strategy import Strategy
@@ -39,6 +41,7 @@ class Conditions:
         budget: What a search may spend on a program.
         seed: Seed of searches and of the inputs that results are checked on.
         validator: Checks results.
+        limits: Limits of the episodes of searches and policies.
     """
 
     environment: Environment
@@ -46,6 +49,11 @@ class Conditions:
     budget: Budget
     seed: int
     validator: Validator
+    limits: Limits = UNLIMITED
+
+    def limited(self, task: Task[Any], policy: Policy | None) -> Task[Any]:
+        """Return a task within the limits of the comparison, or else of a policy."""
+        return limited_as(limited(task, self.limits), policy)
 
     @property
     def evaluator(self) -> Evaluator:
@@ -143,8 +151,10 @@ class Searched:
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
         known = [] if self.policy is None else default_schedules(conditions.environment, task)
+        within = conditions.limited(task, self.policy)
+        known = [kept(within, schedule) for schedule in known]
         request = SearchRequest(conditions.budget, conditions.seed, self.policy, known=known)
-        result = run_search(self.strategy, task, conditions.evaluator, request)
+        result = run_search(self.strategy, within, conditions.evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
         finding = conditions.judge(task).best_of(result)

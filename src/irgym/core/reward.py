@@ -44,7 +44,7 @@ class Transition:
     """One step of an episode.
 
     Attributes:
-        task: The program.
+        task: The program, without limits of episodes.
         states: The states of the episode, or the two of this step. Where another process played the episode,
             they are made again when a reward asks for one.
         place: Place of the state before the action among them.

@@ -17,13 +17,14 @@ from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
+from irgym.core.limits import Limits, limited, unlimited
 from irgym.core.observation import ObservationView, view_named
 from irgym.core.reward import EpisodeCosts, Reward, Transition, asks
 from irgym.core.reward_names import reward_from
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.gym.arguments import check_number, program_option, texts_of
+from irgym.gym.arguments import check_number, program_option, text_of, texts_of
 from irgym.gym.spaces import action_of, gym_mask, gym_space, with_a_choice
 
 
@@ -54,6 +55,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         evaluator: Where costs come from; by default the environment's, which measures in a child
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
+        actions: Actions that may be taken, in the form of `--actions`; by default all.
         backend: Name of a back end; by default the preferred one.
         peak_gflops: Machine peak for rewards that need an ideal cost. Measured by default, unless an
             `evaluator` is given.
@@ -82,6 +84,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         render_mode: str | None = None,
         objective: str | None = None,
         target: Target | str | None = None,
+        actions: str | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TaskEnv)
@@ -99,6 +102,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "render_mode": render_mode,
             "objective": objective,
             "target": target,
+            "actions": actions,
         }
         self.environment = ENVIRONMENTS.load(environment)
         check_number("horizon", horizon, int, 1)
@@ -110,6 +114,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.backend = backend
         self.objective = objective
         self.target = target
+        self.limits = Limits(actions=text_of("actions", actions, "of actions, such as split,stop"))
         self.horizon_override = horizon
         self.render_mode = render_mode
         self._peak = peak_gflops
@@ -152,7 +157,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         task = self._tasks.get(uri)
         if task is None:
             task = self.environment.task(uri, self.backend, self.target, self.objective)
-            task = self._tasks[uri] = capabilities.analysed(task) if self.reward.shaped else task
+            task = limited(capabilities.analysed(task) if self.reward.shaped else task, self.limits)
+            self._tasks[uri] = task
         return task
 
     @property
@@ -275,7 +281,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
                 capabilities.potential(self._task, self._state),
             )
         costs = EpisodeCosts(self._first, previous, self._last, self._ideal_cost(), potentials, asked)
-        return float(self.reward(Transition(self._task, (before, self._state), 0, action, costs, final)))
+        task, states = unlimited(self._task), (before, self._state)
+        return float(self.reward(Transition(task, states, 0, action, costs, final)))
 
     def _ideal_cost(self) -> float | None:
         if capabilities.ideal_cost(self._task, 1.0) is None:

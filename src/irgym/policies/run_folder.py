@@ -38,6 +38,8 @@ class RunProblem:
         objective: Objective that was asked for; None for the tasks' own.
         targets: Names of the targets; empty if costs depend on no target.
         peaks: The peak of each target in GFLOP/s, for rewards; empty if they need none.
+        horizon: Steps of an episode that were asked for; None for the tasks' own.
+        actions: Actions that were asked for; None for all.
     """
 
     environment: str
@@ -46,6 +48,8 @@ class RunProblem:
     objective: str | None = None
     targets: tuple[str, ...] = ()
     peaks: Annotated[tuple[float, ...], Range(above=0)] = ()
+    horizon: Annotated[int | None, Range(low=1)] = None
+    actions: str | None = None
 
 
 class _File:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from irgym.agents.episodes.trajectories import Trajectories
 from irgym.core.actions import Action
 from irgym.core.cost import Job, Measurement
+from irgym.core.limits import unlimited
 from irgym.core.reward import EpisodeCosts, Reward, Transition, asks
 from irgym.core.schedule import Schedule, states_along
 from irgym.core.task import Task
@@ -178,7 +179,7 @@ def _episode_rewards(
         ideals: See `settle`.
     """
     potentials, actions, ideal = episodes.potentials[number], episodes.actions[number], ideals[number]
-    states, length = episodes.way(number, task), len(actions)
+    states, length, task = episodes.way(number, task), len(actions), unlimited(task)
     rewards: list[float] = []
     waiting = iter(costs)
     current = next(waiting)
