@@ -62,6 +62,15 @@ class Analysis(Protocol):
 
 
 @runtime_checkable
+class CostAnalysis(Protocol):
+    """The compiler's own counts of what a program does."""
+
+    def cost_analysis(self, state: Any) -> NDArray[np.float64]:
+        """Return floating-point operations, transcendental operations and bytes accessed, shape [3]."""
+        ...
+
+
+@runtime_checkable
 class AnalysedForm(Protocol):
     """A form of the task that computes the analysis of a state with the state, where that takes its time."""
 

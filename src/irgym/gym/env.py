@@ -39,10 +39,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     (`truncated`) at the horizon. Some action is shown as one that applies even then, since vector
     environments ask for one more: it changes nothing.
 
-    `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
-    `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
-    `time`), and `speedup` over the first state. Where states have candidates, `candidates` holds the texts of
-    those shown, and `candidates_not_shown` the number of those beyond the space's capacity.
+    `info` always holds the same keys: `action_mask`, `uri`, `schedule` (text), `applied` (whether the action
+    applied) and `objective`; `cost`, in the objective's unit (nanoseconds for `time`), and `speedup` over the
+    first state, which are nan where the cost of the state is not known. Where states have candidates,
+    `candidates` holds the texts of those shown, and `candidates_not_shown` the number of those beyond the
+    space's capacity. Where the compiler counts what a program does, `analysis` holds floating-point
+    operations, transcendental operations and bytes accessed, shape [3].
 
     Args:
         environment: Name of the environment.
@@ -56,6 +58,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
         actions: Actions that may be taken, in the form of `--actions`; by default all.
+        analysis: Whether `info` has the `analysis`, which makes steps to new states slower.
         backend: Name of a back end; by default the preferred one.
         peak_gflops: Machine peak for rewards that need an ideal cost. Measured by default, unless an
             `evaluator` is given.
@@ -85,6 +88,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         objective: str | None = None,
         target: Target | str | None = None,
         actions: str | None = None,
+        analysis: bool = True,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TaskEnv)
@@ -103,6 +107,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "objective": objective,
             "target": target,
             "actions": actions,
+            "analysis": analysis,
         }
         self.environment = ENVIRONMENTS.load(environment)
         check_number("horizon", horizon, int, 1)
@@ -118,6 +123,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.horizon_override = horizon
         self.render_mode = render_mode
         self._peak = peak_gflops
+        self._analysis = bool(analysis)
         self._single = observation is None or isinstance(observation, str)
         self._tasks: dict[str, Task[Any]] = {}
         self._task = self._task_of(self.programs[0])
@@ -157,9 +163,14 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         task = self._tasks.get(uri)
         if task is None:
             task = self.environment.task(uri, self.backend, self.target, self.objective)
-            task = limited(capabilities.analysed(task) if self.reward.shaped else task, self.limits)
+            analysed = self.reward.shaped or self._counts(task) is not None
+            task = limited(capabilities.analysed(task) if analysed else task, self.limits)
             self._tasks[uri] = task
         return task
+
+    def _counts(self, task: Task[Any]) -> capabilities.CostAnalysis | None:
+        """Return what counts for `info`; None where nothing does."""
+        return capabilities.ask(task, capabilities.CostAnalysis) if self._analysis else None
 
     @property
     def horizon(self) -> int:
@@ -304,9 +315,11 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "objective": self._task.objective.name,
         }
         info |= candidate_info(self._task.space, self._mask)
+        if (counts := self._counts(self._task)) is not None:
+            info["analysis"] = counts.cost_analysis(self._state)
         cost = self.cost() if self._job.known else self._costs.get(self._job.schedule)
         if cost is None or math.isinf(self._first):
-            return info
+            cost = math.nan
         return info | {"cost": cost, "speedup": self._first / cost}
 
     def render(self) -> str | None:
