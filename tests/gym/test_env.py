@@ -415,3 +415,26 @@ def test_measures_on_the_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     env.close()
     env.close()
     assert (tmp_path / "costs.sqlite").exists()
+
+
+@pytest.mark.parametrize("first", ["reset", "task", "state", "cost", "action_masks", "horizon", "render"])
+def test_with_an_outline_no_program_is_opened_early(first: str, monkeypatch: pytest.MonkeyPatch):
+    loops = ENVIRONMENTS.load("loops")
+    monkeypatch.setattr(loops, "outline", (loops.task(PROGRAMS[0]).space, VIEWS))
+    opened: list[str] = []
+    make_task = loops.task
+
+    def task(uri: str, *others: Any) -> Any:
+        opened.append(uri)
+        return make_task(uri, *others)
+
+    monkeypatch.setattr(loops, "task", task)
+    env = TaskEnv("loops", evaluator=Invented(), peak_gflops=100.0, render_mode="ansi")
+    assert not opened and env.observation_space.shape is not None
+    found = getattr(env, first)
+    _ = found() if callable(found) else found
+    assert len(opened) == 1
+    env.reset(seed=0)
+    env.step(int(np.flatnonzero(env.action_masks())[0]))
+    eager = TaskEnv("loops", programs=[PROGRAMS[0]], evaluator=Invented())
+    assert opened[-1] == PROGRAMS[0] and eager.action_space == env.action_space

@@ -8,11 +8,13 @@ from types import MappingProxyType
 from typing import Any
 
 from irgym.base.errors import BackendError, IrgymError
+from irgym.core.actions import ActionSpace
 from irgym.core.baseline import Baseline, Pipeline
 from irgym.core.bench import Bench
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
 from irgym.core.objective import TIME, Objective, objective_named
+from irgym.core.observation import ObservationView
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.target import Target
@@ -68,6 +70,8 @@ class Environment(ABC):
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
         accepts: What `program_of` takes, in words; empty: nothing.
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
+        outline: Actions and observations of all its tasks, where no program has to be opened to know them;
+            Gymnasium environments then start without a program.
     """
 
     name: str
@@ -85,6 +89,7 @@ class Environment(ABC):
     validation_inputs: int = 3
     accepts: str = ""
     part_forms: Mapping[str, str] = MappingProxyType({})
+    outline: tuple[ActionSpace, Mapping[str, ObservationView]] | None = None
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:

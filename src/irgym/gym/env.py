@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Never, cast
 
 import gymnasium
@@ -12,7 +12,7 @@ from gymnasium import spaces
 from irgym.base.errors import IrgymError, RenderModeError
 from irgym.base.keywords import refuse_unknown
 from irgym.core import capabilities
-from irgym.core.actions import Action, BoolArray, IntArray
+from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray
 from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
@@ -126,14 +126,14 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self._analysis = bool(analysis)
         self._single = observation is None or isinstance(observation, str)
         self._tasks: dict[str, Task[Any]] = {}
-        self._task = self._task_of(self.programs[0])
-        self._views = self._select(observation)
-        self.action_space = gym_space(self._task.space)
+        self._current: Task[Any] | None = None
+        space, views = self._spaces(eager=any((programs, backend, target, actions)))
+        self._views = self._select(observation, views)
+        self.action_space = gym_space(space)
         view_spaces = {view.name: view.space() for view in self._views}
         self.observation_space = (
             view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
         )
-        self._begin(self._task)
         # Created last, so that a bad argument leaves no child process behind.
         self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
@@ -150,8 +150,26 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             )
         return uris
 
-    def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
-        views = self._task.views
+    def _spaces(self, eager: bool) -> tuple[ActionSpace, Mapping[str, ObservationView]]:
+        """Return the actions and the observations by name.
+
+        Args:
+            eager: Whether to open a program even where they are known without: what is given may be refused.
+        """
+        self.environment.objective(self.objective)
+        outline = self.environment.outline
+        return (self._task.space, self._task.views) if eager or outline is None else outline
+
+    @property
+    def _task(self) -> Task[Any]:
+        """The task of the current episode; before any, that of the first program."""
+        if self._current is None:
+            self._begin(self._task_of(self.programs[0]))
+        return cast(Task[Any], self._current)
+
+    def _select(
+        self, observation: str | Sequence[str] | None, views: Mapping[str, ObservationView]
+    ) -> tuple[ObservationView, ...]:
         names = next(iter(views)) if observation is None else observation
         names = (
             (names,) if isinstance(names, str) else texts_of("observation", names, f"of {', '.join(views)}")
@@ -185,7 +203,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.horizon_override = min(steps, self.horizon_override or steps)
 
     def _begin(self, task: Task[Any]) -> None:
-        self._task = task
+        self._current = task
         self._playing = False
         self._schedule = Schedule()
         self._text = ""
@@ -208,7 +226,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     @property
     def state(self) -> Any:
         """The current state; states are immutable."""
-        return self._state
+        return self._state if self._current else self._task.initial()
 
     @property
     def schedule(self) -> Schedule:
@@ -217,7 +235,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
 
     def cost(self) -> float:
         """Return the cost of the current state, measuring it if need be; infinite if it failed."""
-        job = self._job
+        job = self._job if self._current else self._task.job(self.state)
         if job.schedule not in self._costs:
             known = job.known or self.evaluator.evaluate([job])[0]
             self._costs[job.schedule] = known.cost
@@ -233,7 +251,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         nothing. Vector environments ask for an action there, before they reset, and no learner can draw one
         from a mask that is all false.
         """
-        return with_a_choice(self._task.space, gym_mask(self._task.space, self._mask))
+        space = self._task.space
+        return with_a_choice(space, gym_mask(space, self._mask))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None

@@ -40,8 +40,10 @@ def _uris(environment: Environment, tasks: Tasks) -> str:
 
 
 def _tasks(environment: Environment, tasks: Tasks) -> str:
-    del environment
+    outline = environment.outline
     for task in tasks:
+        if outline is not None and (task.space, dict(task.views)) != (outline[0], dict(outline[1])):
+            return f"the actions or observations of {task.uri} are not those of the outline"
         if task.horizon < 1:
             return f"the horizon of {task.uri} is {task.horizon}: it must be at least 1"
         if not task.views:
@@ -226,7 +228,10 @@ def _offers(environment: Environment, tasks: Tasks) -> str:
 ENVIRONMENT_RULES = (
     EnvironmentRule("uri", "The URI of a task is canonical, and a wrong one is refused.", _uris),
     EnvironmentRule(
-        "task", "Tasks have a horizon, observations, and kinds and forms with distinct names.", _tasks
+        "task",
+        "Tasks have a horizon, observations, those of `outline` where there is one, and kinds and forms with "
+        "distinct names.",
+        _tasks,
     ),
     EnvironmentRule("backends", "A back end is available, and wrong names are refused.", _backends),
     EnvironmentRule(

@@ -25,7 +25,7 @@ from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_P
 from irgym.envs.graph.programs.uris import SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
-from irgym.envs.graph.task import EQSAT, GraphTask
+from irgym.envs.graph.task import ALL_VIEWS, EQSAT, GraphTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
@@ -76,6 +76,7 @@ class GraphEnvironment(Environment):
     summary = "rewrite ONNX models for ONNX Runtime (X-RLflow, MLSys 2023); cost: time"
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
+    outline = (GraphTask.space, ALL_VIEWS)
     rewards = MappingProxyType(
         {
             "x-rlflow": PeriodicImprovement(),
