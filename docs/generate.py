@@ -30,8 +30,9 @@ from irgym.conformance.rules import RULES
 from irgym.conformance.rules.agents import AGENT_RULES
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS
-from irgym.core.environment import Environment, rewards_of
+from irgym.core.environment import Environment
 from irgym.core.kinds import ActionKind
+from irgym.core.reward_names import reward_names
 from irgym.core.uri import Family, Option
 from irgym.search import SEARCHES
 
@@ -81,7 +82,7 @@ def _choices(home: Environment) -> Iterator[tuple[str, str]]:
     yield "--dataset", _code(names)
     yield "--objective", _described(home.objectives)
     yield "--backend", _code(status.name for status in home.backends())
-    yield "--reward", _code(rewards_of(home))
+    yield "--reward", _code(reward_names(home))
     yield "--recipe", _code(home.recipes)
     yield "--policy", _code(sorted(home.policies(), key=lambda policy: not policy.startswith("default")))
     yield "--methods: baselines", _described(home.baselines)

@@ -20,7 +20,7 @@ from irgym.agents.optimisation import DivergedError
 from irgym.agents.training import train
 from irgym.base.errors import IrgymError, StorageError
 from irgym.base.values import Range
-from irgym.core.reward import EpisodeCosts, LogSpeedup
+from irgym.core.reward import LogSpeedup, Transition
 from irgym.core.schedule import Schedule
 from irgym.networks import storage
 from irgym.networks.policy import TorchPolicy
@@ -96,9 +96,9 @@ class PlantedNan:
         self.calls = 0
         self.call = call
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+    def __call__(self, transition: Transition) -> float:
         self.calls += 1
-        return math.nan if self.calls == self.call else LogSpeedup()(costs, final)
+        return math.nan if self.calls == self.call else LogSpeedup()(transition)
 
 
 @pytest.mark.parametrize("name", LEARNERS)

@@ -88,8 +88,8 @@ def test_the_unit_of_rewards_does_not_matter(name):
         def __init__(self, factor):
             self.factor = factor
 
-        def __call__(self, costs, final):
-            return self.factor * RelativeImprovement()(costs, final)
+        def __call__(self, transition):
+            return self.factor * RelativeImprovement()(transition)
 
     learners = [EVERYTHING[name].build(ordering.problem(passes=4, reward=Scaled(k))) for k in (1.0, 1024.0)]
     for _ in range(3):

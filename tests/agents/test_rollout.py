@@ -1,12 +1,16 @@
 import math
-from dataclasses import dataclass
+import pickle
+from dataclasses import dataclass, replace
 
 import dials
 import numpy as np
 import ordering
 import pytest
 import torch
+from steps import Discouraging, paid
 
+from irgym.agents.episodes import rollout as rollouts
+from irgym.agents.episodes.played import settle
 from irgym.agents.episodes.rollout import draw_tasks, rollout
 from irgym.agents.episodes.trajectories import (
     join,
@@ -18,7 +22,13 @@ from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
 from irgym.core.capabilities import analysed, cost_features, potential
 from irgym.core.cost import Measurement, Outcome
-from irgym.core.reward import EpisodeCosts, LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
+from irgym.core.reward import (
+    EpisodeCosts,
+    LogSpeedup,
+    PeriodicImprovement,
+    RelativeImprovement,
+    Shaped,
+)
 from irgym.networks.encoders import MlpSpec
 from irgym.policies import heads
 from irgym.policies.layout import StructuredLayout
@@ -87,12 +97,38 @@ def test_trajectories_are_what_replaying_their_actions_gives(reward):
             if final or (reward.every and step % reward.every == 0):
                 asked.append(step)
             known = EpisodeCosts(costs[0], previous, costs[asked[-1]], asked=asked[-1] == step)
-            assert trajectories.rewards[row] == pytest.approx(reward(known, final))
+            assert trajectories.rewards[row] == pytest.approx(paid(reward, known, final))
         assert outcomes.first[number] == costs[0]
         assert outcomes.last[number] == costs[-1]
         assert outcomes.best[number] == min(costs[step] for step in asked)
     np.testing.assert_allclose(trajectories.returns(), outcomes.returns, rtol=1e-6)
     assert outcomes.steps == len(trajectories)
+
+
+def test_a_reward_sees_the_states_and_the_action_of_each_step():
+    tasks, trajectories, _ = play(Discouraging())
+    assert len(set(trajectories.rewards.tolist())) > 3
+    for number in range(20):
+        states, rows = replayed(tasks, trajectories, number)
+        for step, row in enumerate(rows):
+            [action] = LAYOUT.actions(trajectories.choices[[row]])
+            wanted = sum(states[step + 1][0]) - sum(states[step][0]) - float(action.kind == 0)
+            assert trajectories.rewards[row] == wanted
+
+
+def test_states_that_were_left_out_are_made_again_for_a_reward_that_asks_for_them():
+    tasks = [dials.Dials(dials.CODES[place]) for place in range(3)]
+
+    def choose(batch, legal):
+        scores = np.zeros((len(legal), LAYOUT.segments, LAYOUT.width), dtype=np.float32)
+        return heads.sample(scores, legal, LAYOUT, np.random.default_rng(0))
+
+    episodes = rollouts.play(tasks, Discouraging(), ENCODER, LAYOUT, choose)
+    costs = dials.Inline().evaluate(episodes.jobs)
+    whole, _ = settle(episodes, tasks, costs, Discouraging(), [None] * 3)
+    sent = pickle.loads(pickle.dumps(replace(episodes, states=[])))
+    again, _ = settle(sent, tasks, costs, Discouraging(), [None] * 3)
+    assert whole.rewards.any() and np.array_equal(whole.rewards, again.rewards)
 
 
 def test_every_distinct_state_is_asked_for_once_in_a_single_call():

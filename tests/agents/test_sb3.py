@@ -8,6 +8,7 @@ import gymnasium
 import numpy as np
 import ordering
 import pytest
+from steps import paid
 from trainings import SEEDS
 
 from irgym.agents.algorithms.ppo import PPOConfig
@@ -49,7 +50,7 @@ class DialsEnv(gymnasium.Env):
         self.steps += 1
         done = self.task.terminal(self.state) or self.steps >= self.task.horizon
         cost = dials.cost(self.state[0], self.task.code).cost
-        reward = LogSpeedup()(EpisodeCosts(800.0, 800.0, cost), done)
+        reward = paid(LogSpeedup(), EpisodeCosts(800.0, 800.0, cost, asked=done), done)
         return self.task.observe(self.state), reward, done, False, {}
 
 

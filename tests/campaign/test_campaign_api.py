@@ -25,8 +25,8 @@ from irgym.cli.main import main
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
 from irgym.core.catalogue import ENVIRONMENTS, environment_of
 from irgym.core.cost import Job, Measurement, Outcome
-from irgym.core.environment import rewards_of
 from irgym.core.reward import LogSpeedup
+from irgym.core.reward_names import reward_from, reward_names
 from irgym.gym.env import TaskEnv
 from irgym.gym.registration import register_all
 from irgym.search import SEARCHES
@@ -87,6 +87,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
         for name in ("", "smell", [], ["features", "smell"], 5, [5], [["features"]])
     ),
     *(({"reward": reward}, "reward") for reward in ("", "joy", 5, LogSpeedup, object(), lambda costs: 0.0)),
+    *(({"reward": reward}, "reward") for reward in ("dense:every=-1", "dense:x=1")),
     *(({"horizon": steps}, "horizon") for steps in (0, -1, 1.5, NAN, float("inf"), "5", True, [5], 0.0)),
     *(({"backend": name}, "back end") for name in ("", "gpu", "[/b]")),
     *(({"peak_gflops": peak}, "peak_gflops") for peak in (0, -1.0, NAN, float("inf"), "fast", True)),
@@ -190,8 +191,9 @@ def test_a_step_before_any_episode(make: Make) -> None:
 
 
 def test_rewards_by_name(make: Make) -> None:
-    for name, reward in rewards_of(ENVIRONMENTS.load("loops")).items():
-        assert cast(TaskEnv, make(reward=name).unwrapped).reward == reward
+    loops = ENVIRONMENTS.load("loops")
+    for name in reward_names(loops):
+        assert cast(TaskEnv, make(reward=name).unwrapped).reward == reward_from(loops, name)
 
 
 def play(env: gymnasium.Env[Any, Any], steps: int, seed: int = 0) -> list[tuple[float, bool, bool]]:

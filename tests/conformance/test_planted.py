@@ -119,6 +119,11 @@ class StopThatChangesThePrograms(RegisterTask):
         return Registers((0, 0), stopped=True) if action.kind == STOP else super().step(state, action)
 
 
+class CountsTooFast(RegisterTask):
+    def taken(self, state: Registers) -> int:
+        return 2 * int(state.stopped)
+
+
 class StepsAtRandom(RegisterTask):
     def step(self, state: Registers, action: Action) -> Registers:
         after = super().step(state, action)
@@ -337,6 +342,7 @@ VIOLATIONS = {
     AnalysisThatIsNoShare: "analysis",
     JobWithFeaturesOfTheStart: "cost-features",
     RecordsOfAnotherKey: "records",
+    CountsTooFast: "turns",
 }
 
 

@@ -169,7 +169,7 @@ def test_only_first_and_last_state_are_measured_where_the_reward_needs_no_more(m
     for action in ("split_8", "down", "swap_down"):
         _, reward, _, _, info = env.step(place(env, action))
         assert reward == 0.0
-    assert len(evaluator.asked) == 1 and "cost" not in info
+    assert len(evaluator.asked) == 1 and np.isnan(info["cost"]) and np.isnan(info["speedup"])
     _, reward, _, truncated, info = env.step(place(env, "up"))
     assert truncated and len(evaluator.asked) == 2
     assert reward == pytest.approx(np.log10(info["speedup"]))
@@ -298,6 +298,24 @@ def test_shaped_rewards_use_the_potentials_of_an_analysed_task(
     assert len(analysed) == 2
 
 
+def test_actions_can_be_restricted(make: Make):
+    env = make(actions="up,down,split_4", horizon=10)
+    env.reset(seed=0)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        legal = env.task.space.legal(env.task.mask(env.state))
+        assert {env.task.space.text(action) for action in legal} <= {"up", "down", "split_4"}
+        place_of = np.flatnonzero(env.action_masks())
+        *_, terminated, truncated, info = env.step(int(rng.choice(place_of)))
+        assert info["applied"] and not terminated
+    assert truncated
+    assert not env.step(place(env, "stop"))[-1]["applied"]
+    with pytest.raises(IrgymError, match="no action 'jump'"):
+        make(actions="jump")
+    with pytest.raises(IrgymError, match="actions must be a text, not 5"):
+        make(actions=5)
+
+
 def test_reward_that_needs_the_peak_says_so(make: Make):
     env = make(peak_gflops=None)
     env.reset(seed=0)
@@ -397,3 +415,26 @@ def test_measures_on_the_bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     env.close()
     env.close()
     assert (tmp_path / "costs.sqlite").exists()
+
+
+@pytest.mark.parametrize("first", ["reset", "task", "state", "cost", "action_masks", "horizon", "render"])
+def test_with_an_outline_no_program_is_opened_early(first: str, monkeypatch: pytest.MonkeyPatch):
+    loops = ENVIRONMENTS.load("loops")
+    monkeypatch.setattr(loops, "outline", (loops.task(PROGRAMS[0]).space, VIEWS))
+    opened: list[str] = []
+    make_task = loops.task
+
+    def task(uri: str, *others: Any) -> Any:
+        opened.append(uri)
+        return make_task(uri, *others)
+
+    monkeypatch.setattr(loops, "task", task)
+    env = TaskEnv("loops", evaluator=Invented(), peak_gflops=100.0, render_mode="ansi")
+    assert not opened and env.observation_space.shape is not None
+    found = getattr(env, first)
+    _ = found() if callable(found) else found
+    assert len(opened) == 1
+    env.reset(seed=0)
+    env.step(int(np.flatnonzero(env.action_masks())[0]))
+    eager = TaskEnv("loops", programs=[PROGRAMS[0]], evaluator=Invented())
+    assert opened[-1] == PROGRAMS[0] and eager.action_space == env.action_space

@@ -8,6 +8,7 @@ from irgym.agents.deadline import Deadline
 from irgym.core import capabilities
 from irgym.core.catalogue import ENVIRONMENTS, task_of
 from irgym.core.cost import Call, Evaluator
+from irgym.core.limits import UNLIMITED, Limits, limited
 from irgym.core.reward import Reward, Shaped
 from irgym.core.task import Task
 
@@ -46,14 +47,19 @@ class Problem:
 
 
 def make_task(
-    environment: str, uri: str, backend: str | None, target: str | None, objective: str | None
+    environment: str,
+    uri: str,
+    backend: str | None,
+    target: str | None,
+    objective: str | None,
+    limits: Limits,
 ) -> Task[Any]:
-    """Return the task of a URI; back end, target and objective default to the environment's.
+    """Return the task of a URI within limits; back end, target and objective default to the environment's.
 
     Raises:
-        IrgymError: There is no such environment, program, back end, target or objective here.
+        IrgymError: There is no such environment, program, back end, target, objective or action here.
     """
-    return task_of(ENVIRONMENTS.load(environment), uri, backend, target, objective)
+    return limited(task_of(ENVIRONMENTS.load(environment), uri, backend, target, objective), limits)
 
 
 def makers_of(
@@ -62,7 +68,12 @@ def makers_of(
     backend: str | None = None,
     targets: Sequence[str | None] = (None,),
     objective: str | None = None,
+    limits: Limits = UNLIMITED,
 ) -> list[Call]:
     """Return calls of `make_task` for each program and target, which any process can run."""
     name = f"{make_task.__module__}:{make_task.__name__}"
-    return [Call(name, (environment, uri, backend, target, objective)) for uri in uris for target in targets]
+    return [
+        Call(name, (environment, uri, backend, target, objective, limits))
+        for uri in uris
+        for target in targets
+    ]

@@ -21,6 +21,7 @@ from irgym.agents.problem import Problem
 from irgym.agents.tensorboard import Board
 from irgym.base.errors import IrgymError, StorageError
 from irgym.core.actions import BoolArray
+from irgym.core.limits import limits_of
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
 from irgym.measure.evaluators import Measured
@@ -254,7 +255,8 @@ class _Training:
 
     def _policy(self) -> TorchPolicy:
         network = self.learner.policy().network
-        return TorchPolicy(network, self.setup.environment, targets_of(self.problem.tasks))
+        tasks = self.problem.tasks
+        return TorchPolicy(network, self.setup.environment, targets_of(tasks), limits_of(tasks[0]))
 
 
 def _values_of(config: AgentConfig) -> dict[str, Any]:

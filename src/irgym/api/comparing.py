@@ -67,6 +67,7 @@ def compare(
         target=measuring.target,
         objective=measuring.objective,
         also=others,
+        limits=measuring.limits,
         inputs=comparing.inputs,
     )
     with ExitStack() as held:

@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, metadata, requires, version
 from pathlib import Path
 
 from irgym.core.datasets import registered
+from irgym.core.reward_names import REWARDS
 from irgym.measure.machine import cache_dir, fingerprint
 from irgym.search import SEARCHES
 from irgym.search.policies import has_torch
@@ -65,7 +66,7 @@ def extras() -> list[Extra]:
 
 def hidden_parts() -> list[str]:
     """Return a sentence for each part of another package that cannot be used, or is hidden by one of ours."""
-    hidden = [*SEARCHES.hidden().values(), *registered()[1]]
+    hidden = [*SEARCHES.hidden().values(), *REWARDS.hidden().values(), *registered()[1]]
     if has_torch():
         from irgym.agents import AGENTS
 

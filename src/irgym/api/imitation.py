@@ -185,11 +185,12 @@ class _Plan:
         return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
 
     def _task(self, uri: str, target: str | None) -> Task[Any]:
-        return self.measuring.task_for(self.environment, uri, target)
+        return self.measuring.limited_for(self.environment, uri, target)
 
     def _save(self, policy: "TorchPolicy", tasks: Sequence[Task[Any]]) -> None:
         policy.environment = self.environment.name
         policy.targets = targets_of(tasks)
+        policy.limits = self.measuring.limits
         policy.save(self.file)
 
 

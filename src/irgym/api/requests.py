@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Annotated, Any, Optional, TypeVar
 
 from tyro.conf import Suppress, arg
+from tyro.constructors import PrimitiveConstructorSpec
 
 from irgym.api.checks import (
     budget,
@@ -26,6 +27,8 @@ from irgym.base.errors import IrgymError
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
+from irgym.core.limits import UNLIMITED, Limits, limited
+from irgym.core.reward import Reward
 from irgym.core.task import Task
 from irgym.search.budget import Budget
 from irgym.search.naming import search_named
@@ -36,6 +39,14 @@ R = TypeVar("R")
 
 NameOfSearch = Annotated[str | Strategy | None, arg(constructor=Optional[str])]  # noqa: UP045 (as tyro reads)
 """A search by its name or, from Python, as a strategy; None to choose."""
+_AS_TEXT: PrimitiveConstructorSpec[Any] = PrimitiveConstructorSpec(
+    nargs=1,
+    metavar="STR",
+    instance_from_str=lambda words: words[0],
+    is_instance=lambda value: True,
+    str_from_instance=lambda value: [str(value)],
+)
+"""Form on the command line of an option that is a text there, and may be an object in Python."""
 
 
 def checked(request: R, kind: type[R]) -> R:
@@ -52,7 +63,7 @@ def checked(request: R, kind: type[R]) -> R:
 
 @dataclass(frozen=True)
 class Measuring:
-    """Objective of the measurements, and where they run.
+    """Objective and place of the measurements, and the limits of episodes.
 
     Raises:
         IrgymError: An option makes no sense.
@@ -69,9 +80,15 @@ class Measuring:
     """Where to measure: local:N, dask://HOST:PORT or slurm?workers=N; by default in one process here."""
     threads: int | None = None
     """Threads that programs run on, in loops, linalg and graph; as `--backend NAME:N`. By default one."""
+    horizon: int | None = None
+    """Steps of an episode; by default the policy's, else the environment's."""
+    actions: str | None = None
+    """Actions that may be taken, as in up,down,split_8; all others if each begins with !; semicolons separate
+    steps. By default the policy's, else `all`."""
 
     def __post_init__(self) -> None:
-        check_options(objective=self.objective, backend=self.backend, farm=self.farm)
+        check_options(objective=self.objective, backend=self.backend, farm=self.farm, actions=self.actions)
+        check_whole(self.horizon, "steps", 1, "an episode has at least one step: give --horizon 1 or more")
         targets_named(self.target)
         if self.threads is not None:
             few = f"programs cannot run on {self.threads} threads: give at least 1"
@@ -85,6 +102,20 @@ class Measuring:
         if self.threads is None or self.threads == 1:
             return self.backend
         return f"{self.backend or ''}:{self.threads}"
+
+    @property
+    def limits(self) -> Limits:
+        """Limits of episodes, for searches, policies and learners."""
+        return Limits(self.horizon, self.actions)
+
+    def check_unlimited(self, what: str) -> None:
+        """Make sure that no limits of episodes are given.
+
+        Raises:
+            IrgymError: Some are.
+        """
+        if self.limits != UNLIMITED:
+            raise IrgymError(f"{what} has no episodes: leave out --horizon and --actions")
 
     @property
     def targets(self) -> list[str | None]:
@@ -106,6 +137,14 @@ class Measuring:
             IrgymError: As for `task`.
         """
         return task_of(environment, uri, self.processor, target, self.objective)
+
+    def limited_for(self, environment: Environment, uri: str, target: str | None) -> Task[Any]:
+        """Return the task of a program for one of several targets, within the limits of episodes.
+
+        Raises:
+            IrgymError: As for `task`, or there is no such action.
+        """
+        return limited(self.task_for(environment, uri, target), self.limits)
 
     def bench(self, environment: Environment) -> Bench:
         """Start the bench of an environment.
@@ -184,8 +223,9 @@ class Training:
     """Stop after this number of iterations in all; by default the agent's own number."""
     resume: bool = False
     """Continue the run in the folder exactly where its last checkpoint left it."""
-    reward: str = "default"
-    """Name of one of the environment's rewards."""
+    reward: Annotated[str | Reward, _AS_TEXT] = "default"
+    """Reward by name, such as dense; one of your own is package.module:Class. Parameters may follow, as in
+    throughput:every=1. In Python also a reward itself."""
     observation: str | None = None
     """Observation of the policy: a name, or several separated by commas; by default the environment's."""
     validate: int | None = None
@@ -204,7 +244,7 @@ class Training:
     def __post_init__(self) -> None:
         check_options(limit=self.limit, agent=self.agent, recipe=self.recipe)
         check_dataset(self.dataset, self.holdout)
-        check_options(reward=self.reward, observation=self.observation)
+        check_options(observation=self.observation)
         check_count(self.iterations, "iterations", "to train")
         few = f"there are no {self.validate} programs to validate on: give 0 or more"
         check_whole(self.validate, "programs to validate on", 0, few)

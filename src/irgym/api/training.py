@@ -22,10 +22,11 @@ from irgym.core.bench import Bench
 from irgym.core.catalogue import check_objective
 from irgym.core.dataset import Dataset, spread
 from irgym.core.datasets import dataset_named, left_out_text
-from irgym.core.environment import Environment, recipe_of, reward_of
+from irgym.core.environment import Environment, recipe_of
 from irgym.core.program_files import digest_of
 from irgym.core.recipe import Recipe
-from irgym.core.reward import Reward
+from irgym.core.reward import Reward, check_reward
+from irgym.core.reward_names import reward_from, reward_text
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
@@ -164,12 +165,15 @@ class _Plan:
         backend, objective = self.measuring.processor, self.measuring.objective
         targets, name = self.measuring.targets, self.environment.name
         tasks = [
-            self.measuring.task_for(self.environment, uri, target) for uri in self.uris for target in targets
+            self.measuring.limited_for(self.environment, uri, target)
+            for uri in self.uris
+            for target in targets
         ]
+        check_reward(self.reward, tasks[0])
         if peaks is None:
             peaks = _peaks(bench, tasks[: len(targets)])
         of_target = dict(zip(targets_of(tasks), peaks, strict=False))
-        makers = makers_of(name, self.uris, backend, targets, objective)
+        makers = makers_of(name, self.uris, backend, targets, objective, self.measuring.limits)
         families = {task.uri: self.environment.family(task.uri) for task in tasks}
         return Problem(tasks, bench.evaluator, self.reward, of_target, makers, families)
 
@@ -205,7 +209,7 @@ class _Plan:
                 "holdout": training.holdout,
                 "limit": training.limit,
                 "objective": self.measuring.objective,
-                "reward": training.reward,
+                "reward": reward_text(training.reward),
                 "backend": self.measuring.processor,
                 "target": self.measuring.target,
                 "targets": targets_of(problem.tasks),
@@ -213,6 +217,8 @@ class _Plan:
                 "peaks": tuple(problem.peaks.values()),
                 "screen": share,
                 PROGRAMS: digest_of(self.uris),
+                "horizon": self.measuring.horizon,
+                "actions": self.measuring.actions,
             },
             screen=None
             if share is None
@@ -253,7 +259,7 @@ def _planned(
 
     programs = dataset_named(environment, training.dataset, training.holdout)
     check_objective(environment, measuring.objective)
-    reward = reward_of(environment, training.reward)
+    reward = reward_from(environment, training.reward)
     lengths = {} if annealed is None else {"iterations": annealed}
     values = {**recipe.hyperparameters, **lengths, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
@@ -353,6 +359,8 @@ def evaluate(
         backend=measuring.processor or problem.backend,
         threads=None,
         target=measuring.target or _own_target(problem),
+        horizon=problem.horizon if measuring.horizon is None else measuring.horizon,
+        actions=problem.actions if measuring.actions is None else measuring.actions,
     )
     method = f"policy:{folder.path}"
     plan = ComparisonPlan(
@@ -364,6 +372,7 @@ def evaluate(
         backend=where.backend,
         target=where.target,
         objective=where.objective,
+        limits=where.limits,
     )
     check_objective(found, plan.objective)
     with lock_for(folder.evaluation), where.bench(found) as bench:

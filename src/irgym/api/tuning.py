@@ -20,6 +20,7 @@ from irgym.core.capabilities import ask
 from irgym.core.catalogue import locate
 from irgym.core.cost import CostHistory
 from irgym.core.environment import Environment
+from irgym.core.limits import kept, limited, within
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
@@ -133,7 +134,8 @@ class Tuning:
 
         task = self.measuring.task(self.environment, uri)
         past = History().of(task, bench.conditions) if self.searching.resume or self.searching.quick else []
-        known = self._readable(past, task)
+        named = limited(task, self.measuring.limits)
+        known = [schedule for schedule in self._readable(past, task) if within(named, schedule)]
         validator = Validator(bench, self.environment.validation_inputs, self.seed)
         if self.searching.quick and known:
             return self._known_best(bench, task, known[0], validator, original)
@@ -185,23 +187,26 @@ class Tuning:
         from irgym.judging.reference import default_schedules
         from irgym.judging.result import Search, tuned
         from irgym.search.choosing import chosen_search
+        from irgym.search.policies import limited_as
         from irgym.search.request import SearchRequest
         from irgym.search.run import run_search
 
+        named = limited(task, self.measuring.limits)
         chosen = chosen_search(
-            self.environment, task, self.searching.search, self.policy, self.limits.evaluations
+            self.environment, named, self.searching.search, self.policy, self.limits.evaluations
         )
+        within = limited_as(named, chosen.policy)
         if not task.objective.timed:  # nothing that runs beside the search disturbs it
             validator.prepare(task)
         progress = Progress(task, bench.evaluator, chosen.label, self.limits, self.note)
         self.note(f"{task.uri}: evaluating the original program")
         seed = self.seed + AFRESH * resumed
-        known = [*default_schedules(self.environment, task), *known]
+        known = [kept(within, schedule) for schedule in (*default_schedules(self.environment, task), *known)]
         past = ask(bench.evaluator, CostHistory)
         request = SearchRequest(
             self.limits, seed, chosen.policy, past, progress, self.searching.evaluated, known
         )
-        found = run_search(chosen.strategy, task, bench.evaluator, request)
+        found = run_search(chosen.strategy, within, bench.evaluator, request)
         self._expect_finalists(bench, task, found)
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
         seconds = self.limits.seconds
@@ -272,9 +277,9 @@ def replay(
         IrgymError: As for `tune`.
     """
     check_options(seed=seed, environment=environment)
+    checked(measuring, Measuring).check_unlimited("a replay")
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give the text of `Tuned.schedule`")
-    checked(measuring, Measuring)
     home, uri = locate(program, inputs, environment)
     tell = note or say_nothing
     tell(f"{uri}: reading the program")
@@ -307,7 +312,7 @@ def history(
         IrgymError: As for `tune`; or the record cannot be read.
     """
     check_options(environment=environment)
-    checked(measuring, Measuring)
+    checked(measuring, Measuring).check_unlimited("the history")
     from irgym.judging.history import History
 
     home, uri = locate(program, inputs, environment)

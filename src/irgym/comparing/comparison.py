@@ -20,6 +20,7 @@ from irgym.comparing.rows import Row, like
 from irgym.core.bench import Bench
 from irgym.core.catalogue import task_of
 from irgym.core.environment import Environment
+from irgym.core.limits import UNLIMITED, Limits, limited
 from irgym.core.objective import Objective
 from irgym.core.schedule import Candidate
 from irgym.core.task import Task
@@ -30,7 +31,18 @@ from irgym.search.budget import Budget
 from irgym.search.naming import search_named
 from irgym.search.policies import Policies, PolicyFiles
 
-OPTIONS = ("objective", "also", "backend", "target", "seconds", "evaluations", "seed", "validation_inputs")
+OPTIONS = (
+    "objective",
+    "also",
+    "backend",
+    "target",
+    "seconds",
+    "evaluations",
+    "seed",
+    "validation_inputs",
+    "horizon",
+    "actions",
+)
 """The settings that a user chooses."""
 
 
@@ -50,6 +62,7 @@ class ComparisonPlan:
         also: Other objectives under which the schedules that are found are measured too.
         inputs: Random inputs on which results are checked, 0 for no checks; None for the environment's own
             number.
+        limits: Limits of the episodes of searches and policies, which take precedence over the policies'.
     """
 
     environment: Environment
@@ -62,6 +75,7 @@ class ComparisonPlan:
     objective: str | None = None
     also: tuple[str, ...] = ()
     inputs: int | None = None
+    limits: Limits = UNLIMITED
 
 
 class ComparisonObserver:
@@ -150,7 +164,9 @@ def run_comparison(
     chosen = _methods(plan, loaded)
     others = [other for other in others if other != tasks[0].objective]
     inputs = environment.validation_inputs if plan.inputs is None else plan.inputs
-    conditions = Conditions(environment, bench, plan.budget, plan.seed, Validator(bench, inputs, plan.seed))
+    validator = Validator(bench, inputs, plan.seed)
+    limited(tasks[0], plan.limits)  # refuses actions that do not exist
+    conditions = Conditions(environment, bench, plan.budget, plan.seed, validator, limits=plan.limits)
     settings = _settings(conditions, tasks[0], others, plan.backend)
     running = _Running(
         conditions, settings, observer, loaded, machine_text(bench, tasks[0]), tasks[0].objective
@@ -351,6 +367,8 @@ def _settings(
         "evaluations": conditions.budget.evaluations,
         "seed": conditions.seed,
         "validation_inputs": conditions.validator.inputs,
+        "horizon": conditions.limits.horizon,
+        "actions": conditions.limits.actions,
         "baseline": "",
     }
 

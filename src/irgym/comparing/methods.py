@@ -14,6 +14,7 @@ from irgym.core.baseline import TIMEOUT_S, Baseline, Versus
 from irgym.core.bench import Bench
 from irgym.core.cost import Afresh, Evaluator
 from irgym.core.environment import Environment
+from irgym.core.limits import UNLIMITED, Limits, kept, limited
 from irgym.core.schedule import candidate_of
 from irgym.core.task import Task
 from irgym.judging.finding import Finding
@@ -22,6 +23,7 @@ from irgym.judging.reference import default_schedules
 from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
+from irgym.search.policies import limited_as
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
 from irgym.search.strategy import Strategy
@@ -40,6 +42,7 @@ class Conditions:
         validator: Checks results.
         tell: Called with a line of text on how a long method gets on.
         evaluated: Called with the candidates that a search evaluates and their costs.
+        limits: Limits of the episodes of searches and policies.
     """
 
     environment: Environment
@@ -49,6 +52,11 @@ class Conditions:
     validator: Validator
     tell: Callable[[str], None] | None = None
     evaluated: OnEvaluated | None = None
+    limits: Limits = UNLIMITED
+
+    def limited(self, task: Task[Any], policy: Policy | None) -> Task[Any]:
+        """Return a task within the limits of the comparison, or else of a policy."""
+        return limited_as(limited(task, self.limits), policy)
 
     @property
     def evaluator(self) -> Evaluator:
@@ -153,10 +161,12 @@ class Searched:
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
         """Search, choose among the finalists, check and measure."""
         known = [] if self.policy is None else default_schedules(conditions.environment, task)
+        within = conditions.limited(task, self.policy)
+        known = [kept(within, schedule) for schedule in known]
         request = SearchRequest(
             conditions.budget, conditions.seed, self.policy, evaluated=conditions.evaluated, known=known
         )
-        result = run_search(self.strategy, task, conditions.evaluator, request)
+        result = run_search(self.strategy, within, conditions.evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
         finding = conditions.judge(task).best_of(result)

@@ -47,7 +47,7 @@ class RawPolicy:
     def episode(self, conditions: Conditions, task: Task[Any]) -> Episode:
         """Roll out, and run the final state once."""
         started = time.perf_counter()
-        path = most_probable(task, self.policy)
+        path = most_probable(conditions.limited(task, self.policy), self.policy)
         inference_s = time.perf_counter() - started
         final = outcome(task, path)
         measurement = conditions.judge(task).trials.measure(final.state)

@@ -146,6 +146,8 @@ SETTINGS: Mapping[str, Any] = {
     "evaluations": Annotated[int | None, Range(low=1)],
     "seed": int,
     "validation_inputs": Annotated[int, Range(low=0)],
+    "horizon": Annotated[int | None, Range(low=1)],
+    "actions": str | None,
     "baseline": str,
 }
 """Types of the settings of a comparison, by name."""

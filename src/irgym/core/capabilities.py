@@ -62,6 +62,15 @@ class Analysis(Protocol):
 
 
 @runtime_checkable
+class CostAnalysis(Protocol):
+    """The compiler's own counts of what a program does."""
+
+    def cost_analysis(self, state: Any) -> NDArray[np.float64]:
+        """Return floating-point operations, transcendental operations and bytes accessed, shape [3]."""
+        ...
+
+
+@runtime_checkable
 class AnalysedForm(Protocol):
     """A form of the task that computes the analysis of a state with the state, where that takes its time."""
 
@@ -107,6 +116,18 @@ class Demonstrations(Protocol):
 
     def recorded_actions(self, key: str) -> Sequence[Action] | None:
         """Return the actions to a state with that key; None where there are none."""
+        ...
+
+
+@runtime_checkable
+class Turns(Protocol):
+    """States that count actions, so that different ones can be allowed at different steps."""
+
+    def taken(self, state: Any) -> int:
+        """Return how many actions were taken in this turn, or in the episode where there are no turns.
+
+        It is 0 at the beginning, and equal for equal states.
+        """
         ...
 
 
@@ -245,8 +266,16 @@ def _offers(owner: type[Any], capability: type[Any]) -> bool:
 
 
 def ask(owner: object, capability: type[C]) -> C | None:
-    """Return the owner as what has a capability; None where it does not offer it."""
-    return cast(C, owner) if _offers(type(owner), capability) else None
+    """Return the owner as what has a capability; None where it does not offer it.
+
+    A task that wraps another offers what that one offers, by methods of the wrapper where there are some.
+    """
+    offers = _offers(type(owner), capability)
+    wrapped = cast("Task[Any]", owner).wrapped if isinstance(owner, Task) else None
+    inner = None if wrapped is None else ask(wrapped, capability)
+    if wrapped is not None and (inner is None or not offers):
+        return inner
+    return cast(C, owner) if offers else None
 
 
 def sketch(task: Task[Any], rng: np.random.Generator) -> Sequence[Action] | None:

@@ -5,21 +5,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar, cast
+from typing import Any
 
 from irgym.base.errors import BackendError, IrgymError
+from irgym.core.actions import ActionSpace
 from irgym.core.baseline import Baseline, Pipeline
 from irgym.core.bench import Bench
 from irgym.core.cost import Validation
 from irgym.core.dataset import Dataset
 from irgym.core.objective import TIME, Objective, objective_named
+from irgym.core.observation import ObservationView
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import Grammar
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -39,61 +39,17 @@ class BackendStatus:
     remedy: str = ""
 
 
-def rewards_of(environment: "Environment") -> dict[str, Reward]:
-    """Return an environment's rewards by name, its default as `default`."""
-    return {"default": environment.default_reward, **environment.rewards}
-
-
-def reward_of(environment: "Environment", name: str) -> Reward:
-    """Return one of an environment's rewards.
-
-    Raises:
-        IrgymError: There is none of that name; the message lists those that exist.
-    """
-    return _of(environment, "reward", rewards_of(environment), name)
-
-
 def recipe_of(environment: "Environment", name: str) -> Recipe:
     """Return one of an environment's recipes.
 
     Raises:
         IrgymError: There is none of that name; the message lists those that exist.
     """
-    return _of(environment, "recipe", environment.recipes, name)
-
-
-def _of(environment: "Environment", what: str, known: Mapping[str, T], name: str) -> T:
-    """Return what an environment has under a name.
-
-    Raises:
-        IrgymError: There is nothing of that name.
-    """
+    known = environment.recipes
     if name not in known:
         remedy = f"choose among {', '.join(known)}" if known else "it has none, so name none"
-        raise IrgymError(f"{environment.name} has no {what} {name!r}: {remedy}")
+        raise IrgymError(f"{environment.name} has no recipe {name!r}: {remedy}")
     return known[name]
-
-
-def reward_from(environment: "Environment", reward: Any) -> Reward:
-    """Return a reward that is given as such, by its name, or as None for the environment's default.
-
-    Raises:
-        IrgymError: It is none of these.
-    """
-    if reward is None:
-        return environment.default_reward
-    if isinstance(reward, str):
-        return reward_of(environment, reward)
-    if (
-        isinstance(reward, type)
-        or not callable(reward)
-        or not hasattr(reward, "every")
-        or not hasattr(reward, "shaped")
-    ):
-        raise IrgymError(
-            f"{reward!r} is no reward: give one, or the name of one: {', '.join(rewards_of(environment))}"
-        )
-    return cast(Reward, reward)
 
 
 class Environment(ABC):
@@ -104,7 +60,7 @@ class Environment(ABC):
         summary: One line.
         default_dataset: What `train` and `compare` use unless told otherwise.
         default_reward: What an agent is trained on unless told otherwise.
-        rewards: Further rewards that agents may be trained on, by name.
+        rewards: Further rewards by name, beside those that every environment has.
         recipes: Set-ups of trainings that work well here, by name.
         objectives: What may be minimised, the default first.
         baselines: Baselines that a comparison may include: tasks take their names.
@@ -117,6 +73,8 @@ class Environment(ABC):
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
         grammar: The grammar of its URIs, from which grids of programs are made, if there is one. A variant of
             another environment has that one's.
+        outline: Actions and observations of all its tasks, where no program has to be opened to know them;
+            Gymnasium environments then start without a program.
     """
 
     name: str
@@ -135,6 +93,7 @@ class Environment(ABC):
     accepts: str = ""
     part_forms: Mapping[str, str] = MappingProxyType({})
     grammar: Grammar | None = None
+    outline: tuple[ActionSpace, Mapping[str, ObservationView]] | None = None
 
     @abstractmethod
     def backends(self) -> list[BackendStatus]:

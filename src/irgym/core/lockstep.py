@@ -65,7 +65,9 @@ def play(
         states = [episodes[place].states[-1] for place in live]
         turn = Turn(live, [tasks[place] for place in live], states, check)
         actions = choose(turn)
-        for place, action, state in zip(live, actions, _step(turn, actions), strict=True):
+        for place, action, state in zip(
+            live, actions, step_all(turn.tasks, turn.states, actions), strict=True
+        ):
             episodes[place].actions.append(action)
             episodes[place].states.append(state)
     return episodes
@@ -75,13 +77,16 @@ def _runs(task: Task[Any], episode: Episode) -> bool:
     return len(episode.actions) < task.horizon and not task.terminal(episode.states[-1])
 
 
-def _step(turn: Turn, actions: Sequence[Action]) -> list[Any]:
-    """Step all states, those of one class of tasks in one call."""
-    after = list(turn.states)
-    for kind in {type(task): None for task in turn.tasks}:
-        own = [place for place, task in enumerate(turn.tasks) if type(task) is kind]
-        tasks, states = [turn.tasks[place] for place in own], [turn.states[place] for place in own]
-        stepped = kind.step_many(tasks, states, [actions[place] for place in own])
+def step_all(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> list[Any]:
+    """Step a state of each of some tasks, those of one class in one call."""
+    after = list(states)
+    for kind in {type(task): None for task in tasks}:
+        own = [place for place, task in enumerate(tasks) if type(task) is kind]
+        stepped = kind.step_many(
+            [tasks[place] for place in own],
+            [states[place] for place in own],
+            [actions[place] for place in own],
+        )
         for place, state in zip(own, stepped, strict=True):
             after[place] = state
     return after

@@ -51,6 +51,8 @@ MLIR_RL = Recipe(
 
 X_RLFLOW = Recipe(
     hyperparameters={
+        "attention": "gat",
+        "no_op": True,
         "hidden": (64, 64, 64, 64, 64),
         "shared": True,
         "iterations": 100,

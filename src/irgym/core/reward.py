@@ -1,10 +1,21 @@
-"""Rewards: functions of an episode's costs and potentials, never of how they were obtained."""
+"""Rewards: functions of a transition, with the costs and potentials of the episode so far.
+
+`irgym.core.reward_names` has them by name.
+"""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Annotated, Any, Protocol
 
 from irgym.base.errors import IrgymError
+from irgym.base.values import Range
+from irgym.core.actions import Action
+from irgym.core.capabilities import ideal_cost
+from irgym.core.task import Task
+
+Steps = Annotated[int, Range(low=0)]
+"""How often a cost is asked for; see `Reward.every`."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +39,44 @@ class EpisodeCosts:
     asked: bool = True
 
 
+@dataclass(frozen=True)
+class Transition:
+    """One step of an episode.
+
+    Attributes:
+        task: The program, without limits of episodes.
+        states: The states of the episode, or the two of this step. Where another process played the episode,
+            they are made again when a reward asks for one.
+        place: Place of the state before the action among them.
+        action: The action.
+        costs: The costs and potentials that the reward asks for.
+        final: Whether the episode ends with this step.
+    """
+
+    task: Task[Any]
+    states: Sequence[Any]
+    place: int
+    action: Action
+    costs: EpisodeCosts
+    final: bool
+
+    @property
+    def state(self) -> Any:
+        """The state before the action."""
+        return self.states[self.place]
+
+    @property
+    def next_state(self) -> Any:
+        """The state after the action; in Gymnasium the same state where the action does not apply."""
+        return self.states[self.place + 1]
+
+
 class Reward(Protocol):
-    """A reward function."""
+    """A reward function.
+
+    It is called for every step of an episode whose first state has a cost; all steps of the others have
+    reward 0.
+    """
 
     @property
     def shaped(self) -> bool:
@@ -44,8 +91,8 @@ class Reward(Protocol):
         """
         ...
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
-        """Return the reward of one step; `final` says that the episode ends with it."""
+    def __call__(self, transition: Transition) -> float:
+        """Return the reward of one step."""
         ...
 
 
@@ -65,10 +112,18 @@ def _before(costs: EpisodeCosts) -> float:
     return costs.previous if math.isfinite(costs.previous) else costs.first
 
 
-def _ideal(costs: EpisodeCosts) -> float:
-    if costs.ideal is None:
-        raise IrgymError("this reward needs an ideal cost, which takes a peak: give peak_gflops")
-    return costs.ideal
+def check_reward(reward: Reward, task: Task[Any]) -> None:
+    """Make sure that a reward can be computed on a task, before anything is measured.
+
+    Raises:
+        IrgymError: The reward needs a bound on costs, and the task has none.
+    """
+    wrapped = reward.reward if isinstance(reward, Shaped) else reward
+    if isinstance(wrapped, ThroughputGain) and ideal_cost(task, 1.0) is None:
+        raise IrgymError(
+            f"the reward throughput needs a peak that bounds the cost, and {task.uri} has none under "
+            f"{task.objective.name}: choose another, such as dense or log-speedup"
+        )
 
 
 @dataclass(frozen=True)
@@ -81,39 +136,46 @@ class ThroughputGain:
         every: After how many steps it is paid; 0: at the end.
     """
 
-    every: int = 1
-    shaped: bool = False
+    every: Steps = 1
+    shaped: bool = field(default=False, init=False, repr=False)
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
-        """Return the gain since the cost was asked for last."""
+    def __call__(self, transition: Transition) -> float:
+        """Return the gain since the cost was asked for last.
+
+        Raises:
+            IrgymError: There is no ideal cost.
+        """
+        costs = transition.costs
         if not costs.asked:
             return 0.0
-        ideal = _ideal(costs)
-        return ideal / costs.current - ideal / costs.previous
+        if costs.ideal is None:
+            raise IrgymError("this reward needs an ideal cost, which takes a peak: give peak_gflops")
+        return costs.ideal / costs.current - costs.ideal / costs.previous
 
 
 @dataclass(frozen=True)
 class LogSpeedup:
-    """Logarithm of the speedup over the initial state, at the end of the episode (MLIR RL).
+    """Logarithm of the speedup: over the initial state, at the end of the episode (MLIR RL), or more often.
 
     Attributes:
         base: Base of the logarithm.
-        failure: Reward of an episode whose final state failed.
-        every: 0: only the end is rewarded.
+        failure: Reward where the state has failed.
+        every: After how many steps it is paid; 0: at the end.
     """
 
-    base: float = 10.0
+    base: Annotated[float, Range(above=1)] = 10.0
     failure: float = -5.0
-    every: int = 0
-    shaped: bool = False
+    every: Steps = 0
+    shaped: bool = field(default=False, init=False, repr=False)
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
-        """Return 0 before the end, then the logarithm of first over current."""
-        if not final:
+    def __call__(self, transition: Transition) -> float:
+        """Return log(before / after), where before is when the cost was asked for last."""
+        costs = transition.costs
+        if not costs.asked:
             return 0.0
         if math.isinf(costs.current):
             return self.failure
-        return math.log(costs.first / costs.current, self.base)
+        return math.log(_before(costs) / costs.current, self.base)
 
 
 @dataclass(frozen=True)
@@ -126,11 +188,12 @@ class RelativeImprovement:
     """
 
     failure: float = -1.0
-    every: int = 1
-    shaped: bool = False
+    every: Steps = 1
+    shaped: bool = field(default=False, init=False, repr=False)
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+    def __call__(self, transition: Transition) -> float:
         """Return (before - after) / first, where before is when the cost was asked for last."""
+        costs = transition.costs
         if not costs.asked:
             return 0.0
         if math.isinf(costs.current):
@@ -152,13 +215,14 @@ class PeriodicImprovement:
         failure: Reward where the state has failed.
     """
 
-    every: int = 5
+    every: Annotated[int, Range(low=1)] = 5
     between: float = 0.1
     failure: float = -100.0
-    shaped: bool = False
+    shaped: bool = field(default=False, init=False, repr=False)
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+    def __call__(self, transition: Transition) -> float:
         """Return the improvement in percent where the cost is asked for, `between` elsewhere."""
+        costs = transition.costs
         if not costs.asked:
             return self.between
         if math.isinf(costs.current):
@@ -170,21 +234,24 @@ class PeriodicImprovement:
 class NegativeCost:
     """Minus the cost as a share of the first one, at every step (arXiv 2308.14364: scaled op count).
 
+    Where costs are asked for less often, the last one known counts.
+
     Meant for episodes of a fixed length: where an action ends them, ending at once has the greatest return.
 
     Attributes:
         scale: What the reward is multiplied by.
         failure: Reward of a step into a failed state, before scaling.
+        every: After how many steps the cost is asked for again.
     """
 
     scale: float = 1.0
     failure: float = -1.0
-    every: int = 1
-    shaped: bool = False
+    every: Steps = 1
+    shaped: bool = field(default=False, init=False, repr=False)
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+    def __call__(self, transition: Transition) -> float:
         """Return -scale * current / first."""
-        del final
+        costs = transition.costs
         share = self.failure if math.isinf(costs.current) else -costs.current / costs.first
         return self.scale * share
 
@@ -201,19 +268,27 @@ class Shaped:
         reward: What is shaped.
         gamma: The learner's discount.
         weight: What the potentials are multiplied by.
+
+    Raises:
+        IrgymError: The reward is shaped already.
     """
 
     reward: Reward = field(default_factory=RelativeImprovement)
-    gamma: float = 1.0
+    gamma: Annotated[float, Range(0, 1)] = 1.0
     weight: float = 1.0
-    shaped: bool = True
+    shaped: bool = field(default=True, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if self.reward.shaped:
+            raise IrgymError(f"{self.reward!r} is shaped already: shape another reward")
 
     @property
     def every(self) -> int:
         """After how many steps the shaped reward asks for the cost."""
         return self.reward.every
 
-    def __call__(self, costs: EpisodeCosts, final: bool) -> float:
+    def __call__(self, transition: Transition) -> float:
         """Return the reward plus the shaping; an episode ends at potential 0 (Grzes 2017)."""
-        before, after = costs.potentials
-        return self.reward(costs, final) + self.weight * (self.gamma * (0.0 if final else after) - before)
+        before, after = transition.costs.potentials
+        after = 0.0 if transition.final else after
+        return self.reward(transition) + self.weight * (self.gamma * after - before)

@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, Mask
@@ -59,10 +59,10 @@ class Task(ABC, Generic[S]):
     uri: str
     space: ActionSpace
     horizon: int
-    objectives: ClassVar[Sequence[Objective]] = (TIME,)
+    objectives: Sequence[Objective] = (TIME,)
     objective: Objective = TIME
     forms: Mapping[str, str] = MappingProxyType({})
-    gradual: ClassVar[bool] = True
+    gradual: bool = True
 
     def __init_subclass__(cls) -> None:
         """Make the first of the class's own `objectives` its objective."""
@@ -177,6 +177,11 @@ class Task(ABC, Generic[S]):
         task = copy(self)
         task.objective = objective_named(objective, self.objectives, self.uri.partition(":")[0])
         return task
+
+    @property
+    def wrapped(self) -> "Task[Any] | None":
+        """The task that this one is another view of, and has the capabilities of; mostly none."""
+        return None
 
     @property
     def target(self) -> Target | None:

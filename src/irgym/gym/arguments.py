@@ -28,6 +28,13 @@ def check_number(name: str, value: Any, kind: type, low: int) -> None:
         raise IrgymError(f"{name} must be {bound}, not {brief(value)}: give another, or leave it out")
 
 
+def text_of(name: str, value: Any, what: str) -> str | None:
+    """Return an argument that is a text, or None."""
+    if value is not None and not isinstance(value, str):
+        raise IrgymError(f"{name} must be a text, not {brief(value)}: give the names {what}")
+    return value
+
+
 def texts_of(name: str, values: Any, what: str) -> tuple[str, ...]:
     """Return an argument that is a list of texts."""
     wanted = f"give a list of at least one {what}"

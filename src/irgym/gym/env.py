@@ -2,7 +2,7 @@
 
 import math
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Never, cast
 
 import gymnasium
@@ -12,19 +12,20 @@ from gymnasium import spaces
 from irgym.base.errors import IrgymError, RenderModeError
 from irgym.base.keywords import refuse_unknown
 from irgym.core import capabilities
-from irgym.core.actions import Action, BoolArray, IntArray
+from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray
 from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
 from irgym.core.datasets import Programs, dataset_named
-from irgym.core.environment import reward_from
+from irgym.core.limits import Limits, limited, unlimited
 from irgym.core.observation import ObservationView, view_named
-from irgym.core.reward import EpisodeCosts, Reward, asks
+from irgym.core.reward import EpisodeCosts, Reward, Transition, asks
+from irgym.core.reward_names import reward_from
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
 from irgym.core.task import Task
-from irgym.gym.arguments import check_number, program_option, texts_of
+from irgym.gym.arguments import check_number, program_option, text_of, texts_of
 from irgym.gym.spaces import action_of, gym_mask, gym_space, with_a_choice
 
 
@@ -39,10 +40,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     (`truncated`) at the horizon. Some action is shown as one that applies even then, since vector
     environments ask for one more: it changes nothing.
 
-    `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
-    `objective`; where the cost of the state is known also `cost`, in the objective's unit (nanoseconds for
-    `time`), and `speedup` over the first state. Where states have candidates, `candidates` holds the texts of
-    those shown, and `candidates_not_shown` the number of those beyond the space's capacity.
+    `info` always holds the same keys: `action_mask`, `uri`, `schedule` (text), `applied` (whether the action
+    applied) and `objective`; `cost`, in the objective's unit (nanoseconds for `time`), and `speedup` over the
+    first state, which are nan where the cost of the state is not known. Where states have candidates,
+    `candidates` holds the texts of those shown, and `candidates_not_shown` the number of those beyond the
+    space's capacity. Where the compiler counts what a program does, `analysis` holds floating-point
+    operations, transcendental operations and bytes accessed, shape [3].
 
     Args:
         environment: Name of the environment.
@@ -50,10 +53,13 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         dataset: Names programs, as `Training.dataset`; by default the environment's own data set.
         split: `train`, `test` or `all`.
         observation: Name of an observation, or several: a dictionary of them is then observed.
-        reward: Reward function, or the name of one of the environment's; by default its `default`.
+        reward: Reward function, or the name of one, as `train --reward` takes it; by default the
+            environment's own.
         evaluator: Where costs come from; by default the environment's, which measures in a child
             process and keeps costs in the user's cache.
         horizon: Steps of an episode; by default the task's.
+        actions: Actions that may be taken, in the form of `--actions`; by default all.
+        analysis: Whether `info` has the `analysis`, which makes steps to new states slower.
         backend: Name of a back end; by default the preferred one.
         peak_gflops: Machine peak for rewards that need an ideal cost. Measured by default, unless an
             `evaluator` is given.
@@ -82,6 +88,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         render_mode: str | None = None,
         objective: str | None = None,
         target: Target | str | None = None,
+        actions: str | None = None,
+        analysis: bool = True,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TaskEnv)
@@ -99,6 +107,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "render_mode": render_mode,
             "objective": objective,
             "target": target,
+            "actions": actions,
+            "analysis": analysis,
         }
         self.environment = ENVIRONMENTS.load(environment)
         check_number("horizon", horizon, int, 1)
@@ -110,19 +120,21 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.backend = backend
         self.objective = objective
         self.target = target
+        self.limits = Limits(actions=text_of("actions", actions, "of actions, such as split,stop"))
         self.horizon_override = horizon
         self.render_mode = render_mode
         self._peak = peak_gflops
+        self._analysis = bool(analysis)
         self._single = observation is None or isinstance(observation, str)
         self._tasks: dict[str, Task[Any]] = {}
-        self._task = self._task_of(self.programs[0])
-        self._views = self._select(observation)
-        self.action_space = gym_space(self._task.space)
+        self._current: Task[Any] | None = None
+        space, views = self._spaces(eager=any((programs, backend, target, actions)))
+        self._views = self._select(observation, views)
+        self.action_space = gym_space(space)
         view_spaces = {view.name: view.space() for view in self._views}
         self.observation_space = (
             view_spaces[self._views[0].name] if self._single else spaces.Dict(view_spaces)
         )
-        self._begin(self._task)
         # Created last, so that a bad argument leaves no child process behind.
         self._own_bench = self.environment.bench(backend=backend) if evaluator is None else None
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
@@ -135,8 +147,26 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             return texts_of("programs", programs, "URI")
         return dataset_named(self.environment, dataset).split(split)
 
-    def _select(self, observation: str | Sequence[str] | None) -> tuple[ObservationView, ...]:
-        views = self._task.views
+    def _spaces(self, eager: bool) -> tuple[ActionSpace, Mapping[str, ObservationView]]:
+        """Return the actions and the observations by name.
+
+        Args:
+            eager: Whether to open a program even where they are known without: what is given may be refused.
+        """
+        self.environment.objective(self.objective)
+        outline = self.environment.outline
+        return (self._task.space, self._task.views) if eager or outline is None else outline
+
+    @property
+    def _task(self) -> Task[Any]:
+        """The task of the current episode; before any, that of the first program."""
+        if self._current is None:
+            self._begin(self._task_of(self.programs[0]))
+        return cast(Task[Any], self._current)
+
+    def _select(
+        self, observation: str | Sequence[str] | None, views: Mapping[str, ObservationView]
+    ) -> tuple[ObservationView, ...]:
         names = next(iter(views)) if observation is None else observation
         names = (
             (names,) if isinstance(names, str) else texts_of("observation", names, f"of {', '.join(views)}")
@@ -148,8 +178,14 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         task = self._tasks.get(uri)
         if task is None:
             task = self.environment.task(uri, self.backend, self.target, self.objective)
-            task = self._tasks[uri] = capabilities.analysed(task) if self.reward.shaped else task
+            analysed = self.reward.shaped or self._counts(task) is not None
+            task = limited(capabilities.analysed(task) if analysed else task, self.limits)
+            self._tasks[uri] = task
         return task
+
+    def _counts(self, task: Task[Any]) -> capabilities.CostAnalysis | None:
+        """Return what counts for `info`; None where nothing does."""
+        return capabilities.ask(task, capabilities.CostAnalysis) if self._analysis else None
 
     @property
     def horizon(self) -> int:
@@ -164,7 +200,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.horizon_override = min(steps, self.horizon_override or steps)
 
     def _begin(self, task: Task[Any]) -> None:
-        self._task = task
+        self._current = task
         self._playing = False
         self._schedule = Schedule()
         self._text = ""
@@ -187,7 +223,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     @property
     def state(self) -> Any:
         """The current state; states are immutable."""
-        return self._state
+        return self._state if self._current else self._task.initial()
 
     @property
     def schedule(self) -> Schedule:
@@ -196,7 +232,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
 
     def cost(self) -> float:
         """Return the cost of the current state, measuring it if need be; infinite if it failed."""
-        job = self._job
+        job = self._job if self._current else self._task.job(self.state)
         if job.schedule not in self._costs:
             known = job.known or self.evaluator.evaluate([job])[0]
             self._costs[job.schedule] = known.cost
@@ -212,7 +248,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         nothing. Vector environments ask for an action there, before they reset, and no learner can draw one
         from a mask that is all false.
         """
-        return with_a_choice(self._task.space, gym_mask(self._task.space, self._mask))
+        space = self._task.space
+        return with_a_choice(space, gym_mask(space, self._mask))
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
@@ -249,7 +286,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         terminated = self._task.terminal(self._state)
         truncated = not terminated and self._steps >= self.horizon
         final = (terminated and not final_before) or truncated
-        reward = self._reward(before, final)
+        reward = self._reward(before, chosen, final)
         return self._observation(), reward, terminated, truncated, self._info(applied)
 
     def _apply(self, action: Action) -> None:
@@ -258,7 +295,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         # Word by word: to write the whole schedule at each step would take quadratic time.
         self._text = f"{self._text} {self._task.space.text(action)}".lstrip()
 
-    def _reward(self, before: Any, final: bool) -> float:
+    def _reward(self, before: Any, action: Action, final: bool) -> float:
         if math.isinf(self._first):
             return 0.0  # as in the learners' rollouts: there is nothing to compare with
         asked = asks(self.reward.every, self._steps, final)
@@ -271,7 +308,8 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
                 capabilities.potential(self._task, self._state),
             )
         costs = EpisodeCosts(self._first, previous, self._last, self._ideal_cost(), potentials, asked)
-        return float(self.reward(costs, final))
+        task, states = unlimited(self._task), (before, self._state)
+        return float(self.reward(Transition(task, states, 0, action, costs, final)))
 
     def _ideal_cost(self) -> float | None:
         if capabilities.ideal_cost(self._task, 1.0) is None:
@@ -293,9 +331,11 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "objective": self._task.objective.name,
         }
         info |= candidate_info(self._task.space, self._mask)
+        if (counts := self._counts(self._task)) is not None:
+            info["analysis"] = counts.cost_analysis(self._state)
         cost = self.cost() if self._job.known else self._costs.get(self._job.schedule)
         if cost is None or math.isinf(self._first):
-            return info
+            cost = math.nan
         return info | {"cost": cost, "speedup": self._first / cost}
 
     def render(self) -> str | None:

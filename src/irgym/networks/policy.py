@@ -1,6 +1,7 @@
 """A trained policy: a network that chooses actions, and the small file that holds it."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, BoolArray, Mask
+from irgym.core.limits import UNLIMITED, Limits
 from irgym.networks import likelihood, storage
 from irgym.networks.actor_critic import Actor, pair_scores_of
 from irgym.networks.encoders import spec_from_dict
@@ -30,9 +32,13 @@ class TorchPolicy(ScoringPolicy):
     """
 
     def __init__(
-        self, network: Actor | QNetwork | QEnsemble, environment: str = "", targets: tuple[str, ...] = ()
+        self,
+        network: Actor | QNetwork | QEnsemble,
+        environment: str = "",
+        targets: tuple[str, ...] = (),
+        limits: Limits = UNLIMITED,
     ) -> None:
-        super().__init__(environment, targets)
+        super().__init__(environment, targets, limits)
         self.network = network
 
     @property
@@ -128,6 +134,7 @@ class TorchPolicy(ScoringPolicy):
             "encoder": self.network.spec.to_dict(),
             "members": len(self.network.members) if isinstance(self.network, QEnsemble) else 1,
             "observation": self.observation,
+            "limits": asdict(self.limits),
             # Copies: a learner's weights are views of one vector, which would be stored as a whole.
             "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
         }
@@ -155,4 +162,4 @@ def _restore(content: dict[str, Any]) -> TorchPolicy:
         raise ValueError("weights of other sizes than the network's")
     network = build()
     network.load_state_dict(content["weights"])
-    return TorchPolicy(network, head.environment, head.targets)
+    return TorchPolicy(network, head.environment, head.targets, head.limits)

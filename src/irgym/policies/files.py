@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import StorageError
 from irgym.base.reading import is_regular
+from irgym.base.values import conform
 from irgym.core.actions import CAPACITY, ActionSpace
 from irgym.core.kinds import ActionKind
+from irgym.core.limits import Limits
 from irgym.policies.layout import LAYOUTS, ActionLayout
 
 FORMAT = 1
@@ -132,12 +134,14 @@ class Head:
         targets: Names of the targets that it was trained on.
         layout: The actions, and the meaning of their scores.
         observation: Name of the observation that it reads; empty: the task's default.
+        limits: The limits of the episodes that it was trained in.
     """
 
     environment: str
     targets: tuple[str, ...]
     layout: ActionLayout
     observation: str
+    limits: Limits
 
     @staticmethod
     def of(content: Content) -> "Head":
@@ -165,6 +169,7 @@ class Head:
             targets=tuple(map(str, content.get("targets", ()))),
             layout=LAYOUTS[content["layout"]](space),
             observation=content.get("observation", ""),
+            limits=conform(Limits, content.get("limits", {})),
         )
 
 

@@ -39,7 +39,7 @@ class PlainPolicy(ScoringPolicy):
         pair_scores: NDArray[np.float32] | None = None,
         actor: bool = True,
     ) -> None:
-        super().__init__(head.environment, head.targets)
+        super().__init__(head.environment, head.targets, head.limits)
         self.finite = finite
         self._head = head
         self._encoder = encoder

@@ -44,6 +44,8 @@ class RunProblem:
         targets: Names of the targets; empty if costs depend on no target.
         peaks: The peak of each target in GFLOP/s, for rewards; empty if they need none.
         holdout: Share of test programs, if one was given.
+        horizon: Steps of an episode that were asked for; None for the tasks' own.
+        actions: Actions that were asked for; None for all.
     """
 
     environment: str
@@ -53,6 +55,8 @@ class RunProblem:
     targets: tuple[str, ...] = ()
     peaks: Annotated[tuple[float, ...], Range(above=0)] = ()
     holdout: Annotated[float | None, Range(0, below=1)] = None
+    horizon: Annotated[int | None, Range(low=1)] = None
+    actions: str | None = None
 
 
 class _File:

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, BoolArray, Mask
+from irgym.core.limits import UNLIMITED, Limits
 from irgym.policies import heads
 from irgym.policies.layout import ActionLayout, IntArray
 
@@ -23,11 +24,15 @@ class ScoringPolicy(ABC):
         environment: Name of the environment that it was trained on.
         targets: Names of the targets that it was trained on; none where they are unknown, or where costs
             depend on no target.
+        limits: The limits of the episodes that it was trained in.
     """
 
-    def __init__(self, environment: str = "", targets: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, environment: str = "", targets: tuple[str, ...] = (), limits: Limits = UNLIMITED
+    ) -> None:
         self.environment = environment
         self.targets = targets
+        self.limits = limits
 
     @property
     @abstractmethod

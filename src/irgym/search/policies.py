@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from irgym.base.errors import BackendError, IrgymError, StorageError, UnsuitedPolicyError
 from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.environment import DEFAULT, Environment, default_on
+from irgym.core.limits import UNLIMITED, limited
 from irgym.core.task import Task
 from irgym.core.uri import is_file
 from irgym.measure.store import content_digest
@@ -191,6 +192,15 @@ def policy_for(environment: Environment, policy: str | Path | Policy, task: Task
     if check is not None:
         check(task.space, task.observe(task.initial(), policy.observation))
     return policy
+
+
+def limited_as(task: Task[Any], policy: Policy | None) -> Task[Any]:
+    """Return a task within the limits that a policy was trained in; those that the task has take precedence.
+
+    Raises:
+        IrgymError: The policy's actions are none of the task.
+    """
+    return limited(task, getattr(policy, "limits", UNLIMITED))
 
 
 def policy_name(policy: str | Path | Policy) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irgym.core.cost import Evaluator
+from irgym.core.limits import UNLIMITED, is_ordered, limits_of
 from irgym.core.task import Task
 from irgym.search.minimise import minimise
 from irgym.search.request import SearchRequest
@@ -39,16 +40,18 @@ def run_search(
         session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
         strategy.run(session, np.random.default_rng(request.seed))
         ended = True
+    free = limits_of(task) == UNLIMITED  # within limits, the best of all programs may be out of reach
     return SearchResult(
         # Where transitions are slow, minimising takes time: other finalists wait until one is chosen.
         finalists=tuple(
-            minimise(task, node) if place == 0 else node for place, (_, node) in enumerate(session.finalists)
+            minimise(task, node) if place == 0 and not is_ordered(task) else node
+            for place, (_, node) in enumerate(session.finalists)
         ),
         cost=session.best_cost,
         first_cost=session.first_cost,
         evaluations=session.evaluations,
         seconds=session.seconds,
         trace=tuple(session.trace),
-        complete=ended and session.whole and task.objective.exact and is_complete(strategy),
+        complete=ended and session.whole and task.objective.exact and is_complete(strategy) and free,
         begun=tuple(dict.fromkeys(node for node in session.begun if session.ran(node))),
     )

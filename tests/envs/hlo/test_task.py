@@ -291,3 +291,23 @@ def test_an_episode_is_finished_by_its_order_and_by_merging(task):
     merged = own.then(SPACE.parse("computation-deduplicator"))
     fewer = replay(task, merged).node.total < replay(task, own).node.total
     assert finished == (merged if fewer else own)
+
+
+def test_gymnasium_tells_the_cost_analysis_in_every_step():
+    program = "hlo://mlp?layers=1"
+    env = TaskEnv("hlo", programs=[program], actions="cse,dce,algsimp", horizon=3)
+    _, info = env.reset(seed=0)
+    keys, done = set(info), False
+    while not done:
+        analysis = info["analysis"]
+        assert analysis.shape == (3,) and analysis.dtype == np.float64 and analysis[0] > 0
+        seen = env.task.views["cost-analysis"].element(env.task, env.state, lambda: 0.0)
+        np.testing.assert_allclose(analysis, seen, rtol=1e-6)
+        place = int(np.flatnonzero(env.action_masks())[0])
+        _, _, terminated, truncated, info = env.step(place)
+        assert set(info) == keys
+        done = terminated or truncated
+    env.close()
+    silent = TaskEnv("hlo", programs=[program], analysis=False)
+    assert "analysis" not in silent.reset(seed=0)[1]
+    silent.close()

@@ -145,8 +145,9 @@ class Apex(QLearner[ApexConfig]):
         """Record an actor's measurements and reward its episodes."""
         problem, episodes = self.problem, experience.episodes
         measurements = self._farm.record(episodes.jobs, experience.measurements)
-        ideals = ideal_costs([problem.tasks[place] for place in share], problem.peaks)
-        return settle(episodes, measurements, problem.reward, ideals)
+        tasks = [problem.tasks[place] for place in share]
+        ideals = ideal_costs(tasks, problem.peaks)
+        return settle(episodes, tasks, measurements, problem.reward, ideals)
 
     def _remember(self, brought: Sequence[tuple[Trajectories, Experience]]) -> None:
         """Add the actors' episodes to the replay, with priorities from the actors' values."""

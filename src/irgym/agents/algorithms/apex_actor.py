@@ -102,7 +102,8 @@ def act(assignment: Assignment) -> Experience:
     episodes = play(tasks, assignment.reward, network.encoder, network.layout, choose)
     measurements = summed(episodes.jobs, _measure_all)
     jobs = [replace(job, call=Call(job.call.function)) for job in episodes.jobs]
-    return Experience(replace(episodes, jobs=jobs), measurements, *values(network, episodes.trajectories))
+    sent = replace(episodes, jobs=jobs, states=[])
+    return Experience(sent, measurements, *values(network, episodes.trajectories))
 
 
 def values(network: QNetwork, trajectories: Trajectories) -> tuple[FloatArray, FloatArray]:

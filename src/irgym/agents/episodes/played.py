@@ -3,30 +3,69 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.agents.episodes.trajectories import Trajectories
+from irgym.core.actions import Action
 from irgym.core.cost import Job, Measurement
-from irgym.core.reward import EpisodeCosts, Reward, asks
+from irgym.core.limits import unlimited
+from irgym.core.reward import EpisodeCosts, Reward, Transition, asks
+from irgym.core.schedule import Schedule, states_along
+from irgym.core.task import Task
 
 
 @dataclass(frozen=True)
 class Episodes:
-    """N episodes without rewards yet. They hold no tasks or states, so they can be sent to other processes.
+    """N episodes without rewards yet.
+
+    Without `states`, they hold nothing that is large or belongs to one process, so they can be sent to
+    others.
 
     Attributes:
         trajectories: Their steps, whose rewards are still 0.
         jobs: Requests for the costs of distinct states.
+        actions: The actions of each episode.
+        states: The states of each episode; empty where they are left out.
         asked: For each episode, the places in `jobs` of the states whose costs the reward needs, in order.
         potentials: For each episode the potentials of its states; none unless the reward is shaped.
     """
 
     trajectories: Trajectories
     jobs: list[Job]
+    actions: list[list[Action]]
+    states: list[list[Any]]
     asked: list[list[int]]
     potentials: list[list[float]]
+
+    def way(self, number: int, task: Task[Any]) -> Sequence[Any]:
+        """Return the states of an episode on its task; those that are left out are made when asked for."""
+        return self.states[number] if self.states else _Replayed(task, self.actions[number])
+
+
+class _Replayed(Sequence[Any]):
+    """The states along some actions, from the first use on."""
+
+    def __init__(self, task: Task[Any], actions: Sequence[Action]) -> None:
+        self._task = task
+        self._actions = tuple(actions)
+
+    @cached_property
+    def _states(self) -> Sequence[Any]:
+        return states_along(self._task, Schedule(self._actions))
+
+    def __len__(self) -> int:
+        return len(self._actions) + 1
+
+    @overload
+    def __getitem__(self, place: int) -> Any: ...
+    @overload
+    def __getitem__(self, place: slice) -> Sequence[Any]: ...
+    def __getitem__(self, place: int | slice) -> Any:
+        return self._states[place]
 
 
 @dataclass(frozen=True)
@@ -57,12 +96,17 @@ class Outcomes:
 
 
 def settle(
-    episodes: Episodes, measurements: Sequence[Measurement], reward: Reward, ideals: Sequence[float | None]
+    episodes: Episodes,
+    tasks: Sequence[Task[Any]],
+    measurements: Sequence[Measurement],
+    reward: Reward,
+    ideals: Sequence[float | None],
 ) -> tuple[Trajectories, Outcomes]:
     """Return the trajectories with rewards, and the outcomes of the episodes.
 
     Args:
         episodes: The played episodes.
+        tasks: The task of each.
         measurements: One for each of their jobs.
         reward: The reward that the episodes were played for.
         ideals: For each episode a lower bound on the cost, or None where none is known.
@@ -75,8 +119,7 @@ def settle(
         # Rewards are relative to the first cost: an episode without one has reward 0.
         if length == 0 or math.isinf(row[0]):
             continue
-        potentials = episodes.potentials[number]
-        rewards[number, :length] = _episode_rewards(reward, row, length, potentials, ideals[number])
+        rewards[number, :length] = _episode_rewards(reward, row, episodes, tasks[number], number, ideals)
     seen = [
         [math.inf if measurements[place].predicted else measurements[place].cost for place in row]
         for row in episodes.asked
@@ -118,17 +161,25 @@ def add_up(parts: Sequence[Outcomes]) -> Outcomes:
 
 
 def _episode_rewards(
-    reward: Reward, costs: Sequence[float], length: int, potentials: Sequence[float], ideal: float | None
+    reward: Reward,
+    costs: Sequence[float],
+    episodes: Episodes,
+    task: Task[Any],
+    number: int,
+    ideals: Sequence[float | None],
 ) -> list[float]:
     """Return the rewards of one episode.
 
     Args:
         reward: The reward.
         costs: Costs of the states that the reward needs; the first is finite.
-        length: Steps of the episode.
-        potentials: One for each state, or none.
-        ideal: Lower bound on the cost.
+        episodes: All episodes.
+        task: The program.
+        number: Place of the episode.
+        ideals: See `settle`.
     """
+    potentials, actions, ideal = episodes.potentials[number], episodes.actions[number], ideals[number]
+    states, length, task = episodes.way(number, task), len(actions), unlimited(task)
     rewards: list[float] = []
     waiting = iter(costs)
     current = next(waiting)
@@ -137,5 +188,6 @@ def _episode_rewards(
         asked = asks(reward.every, step, final)
         previous, current = current, next(waiting) if asked else current
         shaping = (potentials[step - 1], potentials[step]) if potentials else (0.0, 0.0)
-        rewards.append(reward(EpisodeCosts(costs[0], previous, current, ideal, shaping, asked), final))
+        known = EpisodeCosts(costs[0], previous, current, ideal, shaping, asked)
+        rewards.append(reward(Transition(task, states, step - 1, actions[step - 1], known, final)))
     return rewards

@@ -114,7 +114,7 @@ def rollout(
         check=problem.deadline.check,
     )
     measurements = problem.evaluator.evaluate(episodes.jobs)
-    return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
+    return settle(episodes, tasks, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
 
 
 def ideal_costs(tasks: Sequence[Task[Any]], peaks: Mapping[str, float]) -> list[float | None]:
@@ -171,7 +171,8 @@ def play(
     def go_on() -> None:
         check(f"playing {len(tasks)} episodes, step {len(steps) + 1}")
 
-    trails = [episode.states for episode in lockstep.play(tasks, take, go_on)]
+    played = lockstep.play(tasks, take, go_on)
+    trails = [episode.states for episode in played]
     if not steps:
         raise IrgymError("no action applies to any of the programs: choose other programs")
     episode = np.concatenate([step.episodes for step in steps]).astype(np.int64)
@@ -191,7 +192,7 @@ def play(
         [capabilities.potential(task, state) for state in trail] if reward.shaped else []
         for task, trail in zip(tasks, trails, strict=True)
     ]
-    return Episodes(trajectories, jobs, asked, potentials)
+    return Episodes(trajectories, jobs, [episode.actions for episode in played], trails, asked, potentials)
 
 
 def _jobs(

@@ -27,6 +27,7 @@ from irgym.core.capabilities import (
     Records,
     Sketches,
     Stages,
+    Turns,
     ask,
 )
 from irgym.core.schedule import Schedule, replay
@@ -148,6 +149,22 @@ def _calls(case: Case) -> str:
     return ""
 
 
+def _turns(case: Case) -> str:
+    turns = ask(case.task, Turns)
+    if turns is None:
+        return ""
+    if not case.actions and turns.taken(case.state) != 0:
+        return f"taken() is {turns.taken(case.state)} in the initial state, and must be 0"
+    now = turns.taken(case.state)
+    for action in case.legal:
+        kind = case.task.space.kinds[action.kind]
+        after = turns.taken(case.task.step(case.state, action))
+        wanted = {0} if kind.ends == "turn" else {now, now + 1}
+        if after not in wanted:
+            return f"taken() is {now}, and {after} after {case.task.space.text(action)}"
+    return ""
+
+
 def _shown(case: Case) -> str:
     drawn, listed = ask(case.task, Drawn), ask(case.task, Listed)
     if drawn is not None:
@@ -175,6 +192,7 @@ CAPABILITY_RULES = (
         _cost_features,
     ),
     StateRule("records", "States and actions read back from a key lead to that key.", _records),
+    StateRule("turns", "`taken` counts from 0 in each turn, by at most 1.", _turns),
     StateRule("parts", "Schedules of the parts can be joined.", _parts, "ends"),
     StateRule("finishing", "The finishing schedule can be taken.", _finishing, "ends"),
     StateRule("counts", "`programs` is at least 1, and `ideal_cost` finite.", _figures_of_programs, "ends"),

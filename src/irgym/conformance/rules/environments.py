@@ -9,7 +9,8 @@ from irgym.conformance.rule import EnvironmentRule, attempt, words_of
 from irgym.core.capabilities import Baselines, Pipelines, ask
 from irgym.core.cost import Call
 from irgym.core.dataset import Dataset
-from irgym.core.environment import Environment, reward_from
+from irgym.core.environment import Environment
+from irgym.core.reward_names import reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
 from irgym.policies.policy import Policy
@@ -41,8 +42,10 @@ def _uris(environment: Environment, tasks: Tasks) -> str:
 
 
 def _tasks(environment: Environment, tasks: Tasks) -> str:
-    del environment
+    outline = environment.outline
     for task in tasks:
+        if outline is not None and (task.space, dict(task.views)) != (outline[0], dict(outline[1])):
+            return f"the actions or observations of {task.uri} are not those of the outline"
         if task.horizon < 1:
             return f"the horizon of {task.uri} is {task.horizon}: it must be at least 1"
         if not task.views:
@@ -155,7 +158,8 @@ def _names(environment: Environment, tasks: Tasks) -> str:
             return f"{what} needs {name!r}, and the names are {known}"
         if len(set(known)) < len(known):
             return f"a name is listed twice: {known}"
-    reward_from(environment, environment.default_reward)
+    for reward in (environment.default_reward, *environment.rewards.values()):
+        reward_from(environment, reward)
     if wrong := _wrong_methods(environment):
         return wrong
     if environment.validation_inputs < 1:
@@ -226,7 +230,10 @@ def _offers(environment: Environment, tasks: Tasks) -> str:
 ENVIRONMENT_RULES = (
     EnvironmentRule("uri", "The URI of a task is canonical, and a wrong one is refused.", _uris),
     EnvironmentRule(
-        "task", "Tasks have a horizon, observations, and kinds and forms with distinct names.", _tasks
+        "task",
+        "Tasks have a horizon, observations, those of `outline` where there is one, and kinds and forms with "
+        "distinct names.",
+        _tasks,
     ),
     EnvironmentRule("backends", "A back end is available, and wrong names are refused.", _backends),
     EnvironmentRule(

@@ -39,6 +39,10 @@ class ChoiceTask(Task[CseState]):
         """Return the number of choices."""
         return 1 << len(self.names)
 
+    def taken(self, state: CseState) -> int:
+        """Return the number of shared candidates."""
+        return len(state.shared)
+
     def initial(self) -> CseState:
         """Return the function with nothing shared."""
         return CseState()

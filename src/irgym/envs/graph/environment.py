@@ -17,7 +17,7 @@ from irgym.core.dataset import Dataset
 from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in
 from irgym.core.paper_recipes import X_RLFLOW
 from irgym.core.recipe import Recipe
-from irgym.core.reward import LogSpeedup, PeriodicImprovement, RelativeImprovement, Shaped
+from irgym.core.reward import LogSpeedup, PeriodicImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import ProgramUri, renamed
@@ -27,7 +27,7 @@ from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_P
 from irgym.envs.graph.programs.uris import GRAMMAR, SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
-from irgym.envs.graph.task import MCTS_EQSAT, TENSAT, GraphTask
+from irgym.envs.graph.task import ALL_VIEWS, MCTS_EQSAT, TENSAT, GraphTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
@@ -80,11 +80,9 @@ class GraphEnvironment(Environment):
     summary = "rewrite ONNX models for ONNX Runtime (X-RLflow, MLSys 2023); cost: time"
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
+    outline = (GraphTask.space, ALL_VIEWS)
     rewards = MappingProxyType(
         {
-            "terminal": LogSpeedup(),
-            "dense": RelativeImprovement(),
-            "shaped": Shaped(LogSpeedup()),
             "x-rlflow": PeriodicImprovement(),
         }
     )

@@ -66,7 +66,6 @@ class HloEnvironment(Environment):
     rewards = MappingProxyType(
         {
             "negative-count": NegativeCost(),
-            "shaped": Shaped(RelativeImprovement()),
             "negative-count-shaped": Shaped(NegativeCost()),
         }
     )

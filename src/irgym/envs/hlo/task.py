@@ -155,10 +155,14 @@ class HloTask(Task[HloState]):
 
         return VIEWS
 
+    def cost_analysis(self, state: HloState) -> NDArray[np.float64]:
+        """Return FLOPs, transcendental operations and bytes accessed, by XLA's cost analysis, shape [3]."""
+        return np.array(self.modules.analysis(state.path, state.node), dtype=np.float64)
+
     def analysis(self, state: HloState) -> NDArray[np.float64]:
         """Return FLOPs, transcendental operations and bytes accessed, relative to the original, shape [3]."""
         first = np.array(self.modules.analysis((), self.modules.root))
-        now = np.array(self.modules.analysis(state.path, state.node))
+        now = self.cost_analysis(state)
         return np.where(first > 0, now / np.maximum(first, 1.0), 1.0)
 
     def under(self, objective: str | None) -> "HloTask":

@@ -80,6 +80,10 @@ class LinalgTask(Transitions, Task[LinalgState]):
         """Return the scheduled operations and the current one, without the number of actions taken."""
         return state.operations, state.turn, state.placed
 
+    def taken(self, state: LinalgState) -> int:
+        """Return how many actions the current operation has had."""
+        return state.spent
+
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a random schedule that tiles for registers and caches, and vectorises."""
         return sketch(self, self.target, rng)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from irgym.base.errors import IrgymError
+from irgym.base.errors import IrgymError, RenderModeError
 from irgym.envs.cse.jitcse.env import INVALID_ACTION_LIMIT, MAX_CSE, JitCseEnv
 from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, CompileFailed, CseCandidate
 from irgym.envs.cse.jitcse.on_superpmi import JitCompiler
@@ -229,3 +229,15 @@ def test_a_script_of_stable_baselines_trains_unchanged(on_llvm, tmp_path: Path):
         seen, _, terminated, truncated, info = env.step(int(action))
         done = terminated or truncated
     assert info["invalid_actions"] <= INVALID_ACTION_LIMIT and MAX_CSE == 16
+
+
+def test_a_text_in_place_of_a_print(capsys: pytest.CaptureFixture[str]):
+    env = JitCseEnv(["some"], Table, render_mode="ansi")
+    assert env.render() == ""
+    env.reset(seed=0)
+    assert str(env.render()).startswith("some (some): heuristic") and not capsys.readouterr().out
+    printed = JitCseEnv(["some"], Table)
+    printed.reset(seed=0)
+    assert printed.render() is None and capsys.readouterr().out == f"{env.render()}\n"
+    with pytest.raises(RenderModeError, match="choose ansi or human"):
+        JitCseEnv(["some"], Table, render_mode="rgb_array")

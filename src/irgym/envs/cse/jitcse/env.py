@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.base.errors import IrgymError
+from irgym.base.errors import IrgymError, RenderModeError
 from irgym.base.keywords import refuse_unknown
 from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed, Compiler
 from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
@@ -46,11 +46,13 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         compiler: Returns the compiler of the methods; by default LLVM.
         target: Target of LLVM, by default that of `cse`.
         stop_at_once: Whether stopping is valid before anything is shared.
+        render_mode: `human` prints the choice, as does None; `ansi` returns it as text.
 
     Raises:
-        IrgymError: There are no methods.
+        IrgymError: There are no methods, or there is no such render mode.
     """
 
+    metadata = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  (Gymnasium's declaration)
     observation_columns = COLUMNS
 
     def __init__(
@@ -59,6 +61,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         compiler: Callable[[], Compiler] | None = None,
         target: str | None = None,
         stop_at_once: bool = False,
+        render_mode: str | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, JitCseEnv)
@@ -72,6 +75,9 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self._make = compiler or (lambda: LlvmCompiler(target))
         self._compiler: Compiler | None = None
         self._stop_at_once = stop_at_once
+        if render_mode not in (None, *self.metadata["render_modes"]):
+            raise RenderModeError(f"there is no render mode {render_mode!r}: choose ansi or human")
+        self.render_mode = render_mode
         self.action_space = gymnasium.spaces.Discrete(MAX_CSE + 1)
         self.observation_space = gymnasium.spaces.Box(0.0, np.inf, (MAX_CSE, len(COLUMNS)), np.float32)
         self.last_info: dict[str, Any] | None = None
@@ -199,15 +205,23 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
     def _drop(self, index: str) -> None:
         self.methods = [method for method in self.methods if method != index]
 
-    def render(self) -> None:
-        """Print the method, its scores and the choice."""
-        if self.last_info is not None:
-            info = self.last_info
-            print(
+    def render(self) -> str | None:
+        """Print the method, its scores and the choice; in the mode `ansi`, return them as text instead."""
+        info = self.last_info
+        text = (
+            ""
+            if info is None
+            else (
                 f"{info['method_index']} ({info['current'].name}): heuristic "
                 f"{info['heuristic_method'].perf_score}, nothing shared {info['no_cse_method'].perf_score}, "
                 f"chosen {list(info['current'].cses_chosen)}, now {info['current'].perf_score}"
             )
+        )
+        if self.render_mode == "ansi":
+            return text
+        if text:
+            print(text)
+        return None
 
     def close(self) -> None:
         """End the compiler's processes."""

@@ -35,7 +35,7 @@ def _history(task: Any, state: HloState) -> NDArray[np.int64]:
 
 
 def _analysis(task: Any, state: HloState) -> NDArray[np.float32]:
-    return np.array(task.modules.analysis(state.path, state.node), dtype=np.float32)
+    return task.cost_analysis(state).astype(np.float32)
 
 
 def _graph(task: Any, state: HloState) -> spaces.GraphInstance:
