@@ -9,6 +9,7 @@ import torch
 
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.imitation.cloning import ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.imitation.expert_iteration import (
@@ -21,7 +22,6 @@ from irgym.agents.imitation.expert_iteration import (
     search_programs,
     transfer,
 )
-from irgym.agents.training import greedy_score
 from irgym.base.errors import IrgymError
 from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome, Record

@@ -11,9 +11,9 @@ import pytest
 from trainings import SEEDS
 
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
-from irgym.agents.training import greedy_score
 from irgym.base.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
 from irgym.gym.env import TaskEnv

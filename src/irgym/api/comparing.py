@@ -6,6 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
+from irgym.api.logged import log_comparison
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
@@ -75,6 +76,8 @@ def compare(
         recorder = _Recorder(places, observer or ComparisonObserver())
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
         recorder.record(comparison)
+    if comparing.run_folder is not None:
+        log_comparison(RunFolder(comparing.run_folder), "comparison", comparison)
     return comparison
 
 

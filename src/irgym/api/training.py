@@ -5,8 +5,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irgym.api.at_end import compare_at_end
 from irgym.api.checks import check_file, check_name, check_options, check_seconds, path_of
 from irgym.api.hyperparameters import by_name, configured
+from irgym.api.logged import log_comparison, loggers_of
 from irgym.api.programs import environment_named
 from irgym.api.requests import Measuring, Training, checked
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
@@ -19,7 +21,7 @@ from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
 from irgym.core.bench import Bench
 from irgym.core.catalogue import check_objective, dataset_named
-from irgym.core.dataset import spread
+from irgym.core.dataset import Dataset, spread
 from irgym.core.environment import Environment, recipe_of, reward_of
 from irgym.core.recipe import Recipe
 from irgym.core.reward import Reward
@@ -35,6 +37,7 @@ if TYPE_CHECKING:
     from irgym.agents.learner import AgentConfig
     from irgym.agents.metrics import Metrics
     from irgym.agents.problem import Problem
+    from irgym.loggers.logger import Logger
     from irgym.networks.policy import TorchPolicy
 
 TRIED = 64
@@ -84,6 +87,7 @@ def train(
     found = environment_named(environment)
     plan = _planned(found, checked(training, Training), checked(measuring, Measuring), seed)
     folder.check(training.resume)
+    loggers = loggers_of(folder, training)
     if note is not None and folder.cut_off:
         note(folder.cut_off)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
@@ -92,11 +96,13 @@ def train(
         problem = plan.problem(bench, peaks)
         if note is not None:
             note(plan.summary(bench, problem))
-        policy = plan.run(folder.path, bench, problem, seconds, progress)
+        policy = plan.run(folder.path, bench, problem, seconds, progress, loggers)
         tried = plan.validation(problem) or spread(problem.tasks, TRIED)
         if note is not None and changes_nothing(policy, tried):
             note(note_of_no_change(found, len(tried)))
-        return policy
+    if training.compare_at_end is not None:
+        compare_at_end(found, folder, training, measuring, seed, note)
+    return policy
 
 
 @dataclass(frozen=True)
@@ -110,6 +116,7 @@ class _Plan:
         agent: Name of the algorithm.
         dataset: Name of the data set.
         uris: The programs.
+        tests: Programs for evaluations of the policy during training.
         reward: The reward.
         config: Configuration of the algorithm.
         seed: Seed of all random choices.
@@ -121,6 +128,7 @@ class _Plan:
     agent: str
     dataset: str
     uris: Sequence[str]
+    tests: Sequence[str]
     reward: Reward
     config: "AgentConfig"
     seed: int
@@ -136,15 +144,20 @@ class _Plan:
 
         backend, objective = self.measuring.processor, self.measuring.objective
         targets, name = self.measuring.targets, self.environment.name
-        tasks = [
-            self.measuring.task_for(self.environment, uri, target) for uri in self.uris for target in targets
-        ]
+        tasks = self.tasks(self.uris)
         if peaks is None:
             peaks = _peaks(bench, tasks[: len(targets)])
         of_target = dict(zip(targets_of(tasks), peaks, strict=False))
         makers = makers_of(name, self.uris, backend, targets, objective)
         families = {task.uri: self.environment.family(task.uri) for task in tasks}
         return Problem(tasks, bench.evaluator, self.reward, of_target, makers, families)
+
+    def tasks(self, uris: Sequence[str]) -> list[Task[Any]]:
+        """Return the tasks of some programs, for each target."""
+        measuring = self.measuring
+        return [
+            measuring.task_for(self.environment, uri, target) for uri in uris for target in measuring.targets
+        ]
 
     def validation(self, problem: "Problem") -> Sequence[Task[Any]]:
         """Return the programs that choose the policy to keep, if there are any."""
@@ -163,6 +176,7 @@ class _Plan:
         problem: "Problem",
         seconds: float | None,
         progress: "Callable[[Metrics], None] | None",
+        loggers: Sequence["Logger"],
     ) -> "TorchPolicy":
         """Train."""
         from irgym.agents.training import Setup
@@ -186,6 +200,10 @@ class _Plan:
             screen=None
             if share is None
             else Screen(bench.evaluator, problem.tasks, share, self.seed, problem.families),
+            evaluation=self.tasks(self.tests),
+            evaluate_every=training.evaluate_every or 0,
+            snapshot_every=training.snapshot_every or 0,
+            loggers=loggers,
         )
         return run_training(
             self.config,
@@ -225,8 +243,26 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
     if bool(validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     filled = replace(training, limit=limit, validate=validate, screen=screen)
-    uris = spread(programs.train, limit)
-    return _Plan(environment, measuring, filled, recipe.agent, programs.name, uris, reward, config, seed)
+    uris, tests = spread(programs.train, limit), _tests(training, programs)
+    return _Plan(
+        environment, measuring, filled, recipe.agent, programs.name, uris, tests, reward, config, seed
+    )
+
+
+def _tests(training: Training, programs: Dataset) -> Sequence[str]:
+    """Return the programs of the evaluations during training; none where there are no evaluations.
+
+    Raises:
+        IrgymError: There are to be evaluations, or a comparison, and the data set has no test programs.
+    """
+    if training.evaluate_every is None and training.compare_at_end is None:
+        return ()
+    if not programs.test:
+        raise IrgymError(
+            f"the data set {programs.name} has no test programs to evaluate on: choose another, or leave out "
+            "evaluate_every and compare_at_end"
+        )
+    return () if training.evaluate_every is None else spread(programs.test, training.evaluate_limit)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
@@ -320,6 +356,7 @@ def evaluate(
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(folder.evaluation, comparison.to_json())
         write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
+    log_comparison(folder, "evaluation", comparison)
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))
     return comparison

@@ -15,7 +15,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.agents.events import without_tensorflow
 from irgym.agents.hyperparameters import Count
 from irgym.agents.optimisation import DivergedError
 from irgym.base.errors import BackendError, IrgymError
@@ -23,6 +22,7 @@ from irgym.base.values import Range, check_value
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, list_mask, padded
 from irgym.gym.spaces import action_of, gym_mask
+from irgym.loggers.events import without_tensorflow
 
 
 @dataclass(frozen=True)

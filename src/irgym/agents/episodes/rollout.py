@@ -4,7 +4,9 @@ No action depends on a cost, so all costs are requested at the end, where the ev
 deduplicate most.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -104,11 +106,15 @@ def rollout(
         problem.deadline.check()
         return choose(batch, legal)
 
+    started = time.perf_counter()
     episodes = play(
         tasks, problem.reward, encoder, layout, choose_in_time, privileged=privileged, guide=guide
     )
+    played = time.perf_counter()
     measurements = problem.evaluator.evaluate(episodes.jobs)
-    return settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
+    measured = time.perf_counter()
+    trajectories, outcomes = settle(episodes, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
+    return trajectories, replace(outcomes, collecting_s=played - started, measuring_s=measured - played)
 
 
 def ideal_costs(tasks: Sequence[Task[Any]], peaks: Mapping[str, float]) -> list[float | None]:
