@@ -21,8 +21,8 @@ class Statistics:
         explained_variance: Share of the returns' variance that the values explain; 1 is perfect.
         epsilon: Share of uniform exploration.
         lr: Learning rate.
-        grad_norm: Norm of the gradient before it is clipped; of the policy's if the values have their own.
-        value_grad_norm: The same of the values, if they are learnt separately.
+        grad_norm: Norm of the gradient before it is clipped.
+        value_grad_norm: The same for the values, if they are learnt separately.
         values_s: Seconds for learning the values, if they are learnt separately; a sum.
     """
 

@@ -1,6 +1,7 @@
 """Loggers of a run: of its training, and of later evaluations and comparisons."""
 
-from collections.abc import Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
 
 from irgym.api.requests import Training
 from irgym.comparing.results import Comparison
@@ -36,25 +37,43 @@ def log_comparison(folder: RunFolder, name: str, comparison: Comparison) -> None
         BackendError: A package that a logger needs is not installed.
         StorageError: The folder is damaged, or cannot be written.
     """
-    names = kept_names(folder.path)
-    if not names:
-        return
-    rows = folder.read_metrics()
-    iteration = rows[-1]["iteration"] if rows else 0
-    loggers = Loggers(make_loggers(names))
     means = {
         f"{name}/speedup_mean/{_short(line.method, folder)}": line.speedup.mean
         for line in comparison.summary
         if line.speedup is not None
     }
-    with loggers.logging(folder.path, folder.describe(), iteration):
+    rows = folder.read_metrics()
+    iteration = rows[-1]["iteration"] if rows else 0
+    with _logging(folder, iteration) as loggers:
         loggers.evaluation(iteration, name, [_cells(row) for row in comparison.rows])
         if means:
             loggers.metrics(iteration, means)
 
 
+def log_snapshots(folder: RunFolder, results: Mapping[int, Comparison]) -> None:
+    """Log the mean speedup of each snapshot, by iteration, as the metric `snapshots/speedup_mean`.
+
+    Raises:
+        BackendError: A package that a logger needs is not installed.
+        StorageError: The folder is damaged, or cannot be written.
+    """
+    with _logging(folder, max(results)) as loggers:
+        for iteration, comparison in results.items():
+            [line] = comparison.summary
+            if line.speedup is not None:
+                loggers.metrics(iteration, {"snapshots/speedup_mean": line.speedup.mean})
+
+
+@contextmanager
+def _logging(folder: RunFolder, iteration: int) -> Generator[Loggers]:
+    """Open the loggers of a run for later results; none if no training left their names."""
+    loggers = Loggers(make_loggers(kept_names(folder.path) or ()))
+    with loggers.logging(folder.path, folder.describe() if loggers.members else {}, iteration):
+        yield loggers
+
+
 def _short(method: str, folder: RunFolder) -> str:
-    """Return a method's name without the path of its own run folder."""
+    """Return a method's name without the path of the run folder itself."""
     return method.removesuffix(f":{folder.path}")
 
 

@@ -330,8 +330,35 @@ def evaluate(
     check_options(seed=seed, limit=limit, dataset=dataset, split=split)
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
-    problem = folder.problem()
     check_file(folder.evaluation)
+    plan, where = evaluation_plan(folder, (f"policy:{folder.path}",), split, dataset, limit, seed, measuring)
+    found = plan.environment
+    with lock_for(folder.evaluation), where.bench(found) as bench:
+        comparison = run_comparison(plan, bench, observer=observer)
+        write_json(folder.evaluation, comparison.to_json())
+        write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
+    log_comparison(folder, "evaluation", comparison)
+    if note is not None and _leaves_all(comparison, where, found):
+        note(note_of_no_change(found, len(plan.programs)))
+    return comparison
+
+
+def evaluation_plan(
+    folder: RunFolder,
+    methods: tuple[str, ...],
+    split: str,
+    dataset: str | None,
+    limit: int | None,
+    seed: int,
+    measuring: Measuring,
+) -> tuple[ComparisonPlan, Measuring]:
+    """Return the plan of a comparison under the conditions of a run, and where to measure; see `evaluate`.
+
+    Raises:
+        IrgymError: Something that is named does not exist or makes no sense.
+        StorageError: The folder is no training run, or is damaged.
+    """
+    problem = folder.problem()
     found = environment_named(problem.environment)
     programs = dataset_named(found, problem.dataset if dataset is None else dataset)
     where = replace(
@@ -344,7 +371,7 @@ def evaluate(
     plan = ComparisonPlan(
         environment=found,
         programs=tuple(spread(programs.split(split), limit)),
-        methods=(f"policy:{folder.path}",),
+        methods=methods,
         budget=Budget(evaluations=1),
         seed=seed,
         backend=where.backend,
@@ -352,14 +379,7 @@ def evaluate(
         objective=where.objective,
     )
     check_objective(found, plan.objective)
-    with lock_for(folder.evaluation), where.bench(found) as bench:
-        comparison = run_comparison(plan, bench, observer=observer)
-        write_json(folder.evaluation, comparison.to_json())
-        write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
-    log_comparison(folder, "evaluation", comparison)
-    if note is not None and _leaves_all(comparison, where, found):
-        note(note_of_no_change(found, len(plan.programs)))
-    return comparison
+    return plan, where
 
 
 def _leaves_all(comparison: Comparison, measuring: Measuring, environment: Environment) -> bool:

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
-from irgym.base.errors import explained
+from irgym.base.errors import StorageError, explained
 from irgym.base.files import write_file
 from irgym.loggers.logger import Cell
 
@@ -31,8 +31,7 @@ class CsvLogger:
             self._folder.mkdir(parents=True, exist_ok=True)
             rows: list[dict[str, str]] = []
             if self._file.exists():
-                with self._file.open(newline="") as file:
-                    rows = [row for row in csv.DictReader(file) if int(row["iteration"]) <= iteration]
+                rows = [row for row in _rows(self._file) if int(row["iteration"]) <= iteration]
         if rows:
             self._columns = list(rows[0])
         write_file(self._file, _text(self._columns, rows).encode())
@@ -46,8 +45,7 @@ class CsvLogger:
         added = [name for name in values if name not in self._columns]
         with _storage(self._file):
             if added:
-                with self._file.open(newline="") as file:
-                    earlier = list(csv.DictReader(file))
+                earlier = _rows(self._file)
                 self._columns += added
                 write_file(self._file, _text(self._columns, earlier).encode())
             with self._file.open("a", newline="") as file:
@@ -55,7 +53,7 @@ class CsvLogger:
                 csv.DictWriter(file, self._columns, lineterminator="\n").writerow(row)
 
     def evaluation(self, iteration: int, name: str, rows: Sequence[Mapping[str, Cell]]) -> None:
-        """Write a table to a file of its own, in place of an earlier one of that name.
+        """Write a table to a separate file, in place of an earlier one of that name.
 
         Raises:
             StorageError: It cannot be written.
@@ -68,6 +66,19 @@ class CsvLogger:
 
     def end(self) -> None:
         """Do nothing: all is written."""
+
+
+def _rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a file of metrics.
+
+    Raises:
+        StorageError: It is damaged.
+    """
+    with path.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    if not all((row.get("iteration") or "").isdecimal() and None not in row for row in rows):
+        raise StorageError(f"{path} is damaged: remove it")
+    return rows
 
 
 def _text(columns: Sequence[str], rows: Sequence[Mapping[str, Cell]]) -> str:

@@ -44,7 +44,7 @@ class WandbLogger:
             if not file.exists():
                 file.write_text(secrets.token_hex(4))
             self._id = file.read_text().strip()
-        with _reached(self._wandb):
+        with _reached(self._wandb, "run wandb login, or set WANDB_MODE=offline"):
             self._run: Any = self._wandb.init(
                 project=os.environ.get("WANDB_PROJECT", PROJECT),
                 id=self._id,
@@ -90,7 +90,7 @@ class WandbLogger:
             BackendError: wandb is not installed.
         """
         wandb = _imported()
-        with _reached(wandb):
+        with _reached(wandb, "run wandb login, and check the name"):
             folder = Path(wandb.Api().artifact(name).download(root=mkdtemp(prefix="irgym-artefact-")))
         files = sorted(folder.rglob("*.pt"))
         if len(files) != 1:
@@ -107,12 +107,10 @@ def _imported() -> Any:
 
 
 @contextmanager
-def _reached(wandb: Any) -> Generator[None]:
+def _reached(wandb: Any, remedy: str) -> Generator[None]:
     """Turn what Weights & Biases refuses into one sentence."""
     try:
         yield
     except (wandb.errors.Error, ValueError) as error:  # ValueError: an artefact that does not exist
         reason = " ".join(str(error).split()).rstrip(".")
-        raise IrgymError(
-            f"Weights & Biases cannot be used ({reason}): run wandb login, or set WANDB_MODE=offline"
-        ) from error
+        raise IrgymError(f"Weights & Biases cannot be used ({reason}): {remedy}") from error

@@ -1,0 +1,63 @@
+"""`irgym.evaluate_snapshots`: how good the policy was in the course of its training."""
+
+from pathlib import Path
+
+from irgym.api.checks import check_file, check_options, path_of
+from irgym.api.logged import log_snapshots
+from irgym.api.requests import Measuring, checked
+from irgym.api.training import evaluation_plan
+from irgym.base.errors import IrgymError
+from irgym.base.files import lock_for
+from irgym.base.json_files import write_json
+from irgym.comparing.comparison import ComparisonObserver, run_comparison
+from irgym.comparing.results import Comparison
+from irgym.comparing.rows import RAW
+from irgym.policies.run_folder import RunFolder
+
+
+def evaluate_snapshots(
+    run: str | Path,
+    *,
+    split: str = "test",
+    dataset: str | None = None,
+    limit: int | None = None,
+    seed: int = 0,
+    measuring: Measuring = Measuring(),
+    observer: ComparisonObserver | None = None,
+) -> dict[int, Comparison]:
+    """Run each snapshot of a training on every program of a split, greedily and without a search.
+
+    Each is judged by its final states as they are. Writes the comparison of all into the run folder, and logs
+    the means to the loggers of the run.
+
+    Args:
+        run: Run folder of a training with `snapshot_every`.
+        split: As for `evaluate`, and so are the others.
+        dataset: Name of a data set; by default the run's.
+        limit: Only this many programs.
+        seed: Seed of the inputs that results are checked on.
+        measuring: Objective, back end, target and farm.
+        observer: Sees each result and the progress.
+
+    Returns:
+        By iteration, a comparison whose only method is the snapshot of that iteration.
+
+    Raises:
+        IrgymError: The run has no snapshots, or as for `evaluate`.
+        StorageError: As for `evaluate`.
+    """
+    check_options(seed=seed, limit=limit, dataset=dataset, split=split)
+    checked(measuring, Measuring)
+    folder = RunFolder(path_of(run, "a run folder"))
+    place = folder.snapshot_evaluation
+    check_file(place)
+    methods = {iteration: f"{RAW}:{file}" for iteration, file in folder.snapshots().items()}
+    if not methods:
+        raise IrgymError(f"{folder.path} has no snapshots: train with --snapshot-every N to keep some")
+    plan, where = evaluation_plan(folder, tuple(methods.values()), split, dataset, limit, seed, measuring)
+    with lock_for(place), where.bench(plan.environment) as bench:
+        comparison = run_comparison(plan, bench, observer=observer)
+        write_json(place, comparison.to_json())
+    results = {iteration: comparison.of(method) for iteration, method in methods.items()}
+    log_snapshots(folder, results)
+    return results
