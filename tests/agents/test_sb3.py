@@ -250,3 +250,10 @@ def test_numbers_out_of_range_are_refused(change, words):
 def test_a_policy_that_is_not_finite_is_refused():
     with pytest.raises(DivergedError, match="diverged"):
         sb3.train_sb3("dqn", DialsEnv, dials.SPACE, steps=40, learning_rate=1e37, learning_starts=10)
+
+
+def test_no_folder_is_left_among_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.delenv("SB3_LOGDIR")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sb3.train_sb3("ppo", DialsEnv, dials.SPACE, steps=16, environments=1, n_steps=16, batch_size=16)
+    assert not list(tmp_path.glob("SB3-*"))
