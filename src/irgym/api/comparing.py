@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
-from irgym.api.logged import log_comparison
+from irgym.api.logged import later_loggers, log_comparison
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
@@ -16,6 +16,7 @@ from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_c
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective, dataset_named, locate
 from irgym.core.dataset import spread
+from irgym.loggers.logger import Loggers
 from irgym.policies.run_folder import RunFolder
 
 
@@ -68,6 +69,8 @@ def compare(
         also=others,
         inputs=comparing.inputs,
     )
+    folder = None if comparing.run_folder is None else RunFolder(Path(comparing.run_folder))
+    loggers = Loggers() if folder is None else later_loggers(folder)
     with ExitStack() as held:
         for place in {os.path.realpath(path): path for path in places}.values():
             held.enter_context(lock_for(place))
@@ -76,8 +79,8 @@ def compare(
         recorder = _Recorder(places, observer or ComparisonObserver())
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
         recorder.record(comparison)
-    if comparing.run_folder is not None:
-        log_comparison(RunFolder(comparing.run_folder), "comparison", comparison)
+    if folder is not None:
+        log_comparison(loggers, folder, "comparison", comparison)
     return comparison
 
 

@@ -1,7 +1,6 @@
 """Loggers of a run: of its training, and of later evaluations and comparisons."""
 
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 
 from irgym.api.requests import Training
 from irgym.comparing.results import Comparison
@@ -20,23 +19,41 @@ def loggers_of(folder: RunFolder, training: Training) -> Sequence[Logger]:
         StorageError: The names of the loggers are damaged.
     """
     kept = kept_names(folder.path) if training.resume and training.log is None else None
-    names = logger_names(training.log) if kept is None else kept
-    return [NamesLogger(names), *make_loggers(names), *training.loggers]
+    told = kept if training.log is None else logger_names(training.log)
+    if told is None:
+        return [*make_loggers(logger_names(None)), *training.loggers]
+    return [NamesLogger(told), *make_loggers(told), *training.loggers]
 
 
-def log_comparison(folder: RunFolder, name: str, comparison: Comparison) -> None:
-    """Log a comparison to the loggers of the run in a folder, if a training left any there.
+def later_loggers(folder: RunFolder) -> Loggers:
+    """Return new loggers of a training for its later results; none where the folder has no training.
+
+    Raises:
+        BackendError: A package that a logger needs is not installed.
+        StorageError: The names of the loggers are damaged.
+    """
+    if not folder.config.exists():
+        return Loggers()
+    told = kept_names(folder.path)
+    return Loggers(make_loggers(logger_names(None) if told is None else told))
+
+
+def log_comparison(loggers: Loggers, folder: RunFolder, name: str, comparison: Comparison) -> None:
+    """Log a comparison.
 
     Args:
+        loggers: Result of `later_loggers`.
         folder: Run folder.
         name: Name of the table, `evaluation` or `comparison`; the means are the metrics
             `NAME/speedup_mean/METHOD`.
         comparison: What to log.
 
     Raises:
-        BackendError: A package that a logger needs is not installed.
+        IrgymError: A logger's tool cannot be used.
         StorageError: The folder is damaged, or cannot be written.
     """
+    if not loggers.members:
+        return
     means = {
         f"{name}/speedup_mean/{_short(line.method, folder)}": line.speedup.mean
         for line in comparison.summary
@@ -44,32 +61,24 @@ def log_comparison(folder: RunFolder, name: str, comparison: Comparison) -> None
     }
     rows = folder.read_metrics()
     iteration = rows[-1]["iteration"] if rows else 0
-    with _logging(folder, iteration) as loggers:
+    with loggers.logging(folder.path, folder.describe(), iteration):
         loggers.evaluation(iteration, name, [_cells(row) for row in comparison.rows])
         if means:
             loggers.metrics(iteration, means)
 
 
-def log_snapshots(folder: RunFolder, results: Mapping[int, Comparison]) -> None:
+def log_snapshots(loggers: Loggers, folder: RunFolder, results: Mapping[int, Comparison]) -> None:
     """Log the mean speedup of each snapshot, by iteration, as the metric `snapshots/speedup_mean`.
 
     Raises:
-        BackendError: A package that a logger needs is not installed.
+        IrgymError: A logger's tool cannot be used.
         StorageError: The folder is damaged, or cannot be written.
     """
-    with _logging(folder, max(results)) as loggers:
+    with loggers.logging(folder.path, folder.describe(), max(results)):
         for iteration, comparison in results.items():
             [line] = comparison.summary
             if line.speedup is not None:
                 loggers.metrics(iteration, {"snapshots/speedup_mean": line.speedup.mean})
-
-
-@contextmanager
-def _logging(folder: RunFolder, iteration: int) -> Generator[Loggers]:
-    """Open the loggers of a run for later results; none if no training left their names."""
-    loggers = Loggers(make_loggers(kept_names(folder.path) or ()))
-    with loggers.logging(folder.path, folder.describe() if loggers.members else {}, iteration):
-        yield loggers
 
 
 def _short(method: str, folder: RunFolder) -> str:

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from irgym.api.checks import check_file, check_options, path_of
-from irgym.api.logged import log_snapshots
+from irgym.api.logged import later_loggers, log_snapshots
 from irgym.api.requests import Measuring, checked
 from irgym.api.training import evaluation_plan
 from irgym.base.errors import IrgymError
@@ -54,10 +54,11 @@ def evaluate_snapshots(
     methods = {iteration: f"{RAW}:{file}" for iteration, file in folder.snapshots().items()}
     if not methods:
         raise IrgymError(f"{folder.path} has no snapshots: train with --snapshot-every N to keep some")
+    loggers = later_loggers(folder)
     plan, where = evaluation_plan(folder, tuple(methods.values()), split, dataset, limit, seed, measuring)
     with lock_for(place), where.bench(plan.environment) as bench:
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(place, comparison.to_json())
     results = {iteration: comparison.of(method) for iteration, method in methods.items()}
-    log_snapshots(folder, results)
+    log_snapshots(loggers, folder, results)
     return results

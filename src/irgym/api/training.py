@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from irgym.api.at_end import compare_at_end
 from irgym.api.checks import check_file, check_name, check_options, check_seconds, path_of
 from irgym.api.hyperparameters import by_name, configured
-from irgym.api.logged import log_comparison, loggers_of
+from irgym.api.logged import later_loggers, log_comparison, loggers_of
 from irgym.api.programs import environment_named
 from irgym.api.requests import Measuring, Training, checked
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
@@ -331,13 +331,14 @@ def evaluate(
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
     check_file(folder.evaluation)
+    loggers = later_loggers(folder)
     plan, where = evaluation_plan(folder, (f"policy:{folder.path}",), split, dataset, limit, seed, measuring)
     found = plan.environment
     with lock_for(folder.evaluation), where.bench(found) as bench:
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(folder.evaluation, comparison.to_json())
         write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
-    log_comparison(folder, "evaluation", comparison)
+    log_comparison(loggers, folder, "evaluation", comparison)
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))
     return comparison

@@ -35,8 +35,7 @@ def logger_names(text: str | None) -> tuple[str, ...]:
         IrgymError: There is no such logger, or the text names none.
     """
     if text is None:
-        installed = find_spec("tensorboard") is not None and find_spec("torch") is not None
-        return ("tensorboard",) if installed else ()
+        return ("tensorboard",) if find_spec("tensorboard") is not None else ()
     if text == NONE:
         return ()
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))

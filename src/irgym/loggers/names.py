@@ -1,4 +1,4 @@
-"""The loggers of a run, kept in its folder: later evaluations and resumptions log to them too."""
+"""Loggers that a run was told to use, kept in its folder for later evaluations and resumptions."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,10 +1,12 @@
 """TensorBoard: scalars, and tables as Markdown, in the folder `tensorboard` of a run."""
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
+from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 from irgym.base.errors import BackendError, explained
 from irgym.loggers.events import without_tensorflow
@@ -15,21 +17,23 @@ FOLDER = "tensorboard"
 
 
 class TensorBoardLogger:
-    """Writes event files.
+    """Writes event files, without torch.
 
     Raises:
-        BackendError: TensorBoard or torch is not installed.
+        BackendError: TensorBoard is not installed.
     """
 
     def __init__(self) -> None:
+        without_tensorflow()
         try:
-            without_tensorflow()
-            from torch.utils import tensorboard
+            writers: Any = import_module("tensorboard.summary.writer.event_file_writer")
+            self._kind: Any = writers.EventFileWriter
+            self._event: Any = import_module("tensorboard.compat.proto.event_pb2")
+            self._summary: Any = import_module("tensorboard.compat.proto.summary_pb2")
+            self._tensor: Any = import_module("tensorboard.compat.proto.tensor_pb2").TensorProto
+            self._shape: Any = import_module("tensorboard.compat.proto.tensor_shape_pb2").TensorShapeProto
         except ImportError as error:
-            raise BackendError(
-                "TensorBoard needs torch and tensorboard: run pip install 'irgym[learn]', or log elsewhere"
-            ) from error
-        self._kind: Any = cast(Any, tensorboard).SummaryWriter
+            raise BackendError("tensorboard is not installed: run pip install 'irgym[learn]'") from error
 
     def start(self, run: Path, configuration: Mapping[str, Any], iteration: int) -> None:
         """Open a new event file, which hides earlier events of later iterations.
@@ -38,11 +42,13 @@ class TensorBoardLogger:
             StorageError: It cannot be written.
         """
         with _storage():
-            purge = iteration + 1 if iteration else None
-            self._writer: Any = self._kind(log_dir=str(run / FOLDER), purge_step=purge)
-            if not iteration:
-                text = json.dumps(configuration, indent=4)
-                self._writer.add_text("configuration", "\n".join("    " + line for line in text.split("\n")))
+            self._writer: Any = self._kind(str(run / FOLDER))
+        if iteration:
+            status = self._event.SessionLog(status=self._event.SessionLog.START)
+            self._add(iteration + 1, session_log=status)
+        else:
+            lines = json.dumps(configuration, indent=4).split("\n")
+            self._add_text(0, "configuration", "\n".join("    " + line for line in lines))
 
     def metrics(self, iteration: int, values: Mapping[str, float]) -> None:
         """Add scalars, in single precision.
@@ -50,9 +56,10 @@ class TensorBoardLogger:
         Raises:
             StorageError: They cannot be written.
         """
-        with _storage():
-            for name, value in values.items():
-                self._writer.add_scalar(name, value, iteration)
+        scalars = [
+            self._summary.Summary.Value(tag=name, simple_value=value) for name, value in values.items()
+        ]
+        self._add(iteration, summary=self._summary.Summary(value=scalars))
 
     def evaluation(self, iteration: int, name: str, rows: Sequence[Mapping[str, Cell]]) -> None:
         """Add a table as Markdown.
@@ -61,8 +68,7 @@ class TensorBoardLogger:
             StorageError: It cannot be written.
         """
         if rows:
-            with _storage():
-                self._writer.add_text(name, _markdown(rows), iteration)
+            self._add_text(iteration, name, _markdown(rows))
 
     def artefact(self, iteration: int, path: Path) -> None:
         """Do nothing: TensorBoard keeps no files, and the run folder has them."""
@@ -75,6 +81,23 @@ class TensorBoardLogger:
         """
         with _storage():
             self._writer.close()
+
+    def _add_text(self, iteration: int, name: str, text: str) -> None:
+        """Add Markdown, as the plug-in `text` of TensorBoard reads it."""
+        plugin = self._summary.SummaryMetadata.PluginData(plugin_name="text")
+        tensor = self._tensor(
+            dtype="DT_STRING",
+            string_val=[text.encode()],
+            tensor_shape=self._shape(dim=[self._shape.Dim(size=1)]),
+        )
+        metadata = self._summary.SummaryMetadata(plugin_data=plugin)
+        value = self._summary.Summary.Value(tag=f"{name}/text_summary", metadata=metadata, tensor=tensor)
+        self._add(iteration, summary=self._summary.Summary(value=[value]))
+
+    def _add(self, iteration: int, **content: Any) -> None:
+        """Add an event of now."""
+        with _storage():
+            self._writer.add_event(self._event.Event(step=iteration, wall_time=time.time(), **content))
 
 
 def _markdown(rows: Sequence[Mapping[str, Cell]]) -> str:
