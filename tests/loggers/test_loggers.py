@@ -1,6 +1,7 @@
 """Loggers by name, several as one, and the files of CSV."""
 
 import csv
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from irgym.loggers import LOGGERS, check_loggers, fetched, logger_names, make_lo
 from irgym.loggers.csv import CsvLogger
 from irgym.loggers.logger import Loggers, class_fault, logger_fault
 from irgym.loggers.names import NamesLogger, kept_names
+from irgym.loggers.tensorboard import TensorBoardLogger
 
 
 def test_names_are_read_and_wrong_ones_refused():
@@ -31,13 +33,22 @@ def test_other_packages_loggers_and_objects_are_checked():
         check_loggers(None, [3])
 
 
-@pytest.mark.parametrize(("name", "package"), [("wandb", "wandb"), ("mlflow", "mlflow")])
-def test_a_missing_package_is_one_sentence(name: str, package: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(__import__("sys").modules, package, None)
-    with pytest.raises(BackendError, match=rf"{package} is not installed: run pip install 'irgym\[{name}\]'"):
-        make_loggers([name])
-    with pytest.raises(BackendError, match="is not installed"):
-        fetched(f"{name}:something")
+@pytest.mark.parametrize("name", ["wandb", "mlflow"])
+def test_a_missing_package_is_one_sentence(name: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, name, None)
+    remedy = rf"{name} is not installed: run pip install 'irgym\[{name}\]'"
+    for use in (lambda: make_loggers([name]), lambda: fetched(f"{name}:something")):
+        with pytest.raises(BackendError, match=remedy):
+            use()
+
+
+def test_tensorboard_is_the_default_where_it_is_installed(monkeypatch: pytest.MonkeyPatch):
+    assert logger_names(None) == ("tensorboard",)
+    monkeypatch.setattr("irgym.loggers.find_spec", lambda name: None)
+    assert logger_names(None) == ()
+    monkeypatch.setitem(sys.modules, "tensorboard.summary.writer.event_file_writer", None)
+    with pytest.raises(BackendError, match=r"tensorboard is not installed: run pip install 'irgym\[learn\]'"):
+        make_loggers(["tensorboard"])
 
 
 def test_only_names_of_artefacts_are_fetched():
@@ -95,3 +106,22 @@ def test_names_are_kept_and_damage_is_told(tmp_path: Path):
     (tmp_path / "loggers.json").write_text("[3]")
     with pytest.raises(StorageError, match="is damaged"):
         kept_names(tmp_path)
+
+
+def test_tensorboard_shows_texts_and_hides_later_iterations(tmp_path: Path):
+    accumulator = pytest.importorskip("tensorboard.backend.event_processing.event_accumulator")
+    for done, iterations, rate in ((0, (1, 2, 3), 0.1), (1, (2,), 0.2)):
+        logger = TensorBoardLogger()
+        logger.start(tmp_path, {"agent": "ppo"}, done)
+        for iteration in iterations:
+            logger.metrics(iteration, {"train/lr": rate})
+        logger.evaluation(iterations[-1], "comparison", [{"program": "a|b", "cost": None}])
+        logger.end()
+    events = accumulator.EventAccumulator(str(tmp_path / "tensorboard"))
+    events.Reload()
+    found = {event.step: round(event.value, 6) for event in events.Scalars("train/lr")}
+    assert found == {1: 0.1, 2: 0.2}
+    [text] = events.Tensors("configuration/text_summary")
+    assert b'"agent": "ppo"' in text.tensor_proto.string_val[0]
+    table = events.Tensors("comparison/text_summary")[-1].tensor_proto.string_val[0]
+    assert table.decode().split("\n") == ["| program | cost |", "| --- | --- |", "| a\\|b |  |"]
