@@ -78,7 +78,8 @@ def main() -> None:
                 evaluate_limit=options.evaluate_limit,
                 log="none",
                 loggers=tuple(loggers),
-                hyperparameters={"episodes": options.episodes},
+                # Without exploration the policy may soon stop at once, and iterations take no time.
+                hyperparameters={"episodes": options.episodes, "entropy": 0.05, "entropy_end": 0.05},
             ),
             note=print,
             progress=seen.append,

@@ -92,6 +92,8 @@ def test_wrong_options_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFi
     irgym.train("passes", tmp_path / "run", training=irgym.Training(iterations=1, hyperparameters=SMALL))
     with pytest.raises(IrgymError, match="has no snapshots: train with --snapshot-every N"):
         irgym.evaluate_snapshots(tmp_path / "run")
+    with pytest.raises(IrgymError, match="is not a training run"):
+        irgym.evaluate_snapshots(tmp_path / "nothing")
 
 
 def test_a_data_set_without_test_programs_is_told_before_the_training(tmp_path: Path, monkeypatch):

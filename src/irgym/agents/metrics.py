@@ -36,7 +36,8 @@ class Metrics:
             evaluates it.
         collecting_s: Seconds of this iteration for playing episodes, without measuring.
         measuring_s: Seconds for their costs.
-        worker_s: Mean seconds of a worker for each cost that was not known; None if all were.
+        worker_s: Mean seconds of a worker for each cost that the cache did not have; None if it had all, and
+            in Ape-X.
         learning_s: Seconds for everything else, which are gradient steps; of the policy alone if the values
             are learnt separately. Ape-X learns while its actors play and measure, so that this counts as
             collecting.
@@ -164,7 +165,9 @@ def metrics_of(progress: Progress, outcomes: Outcomes, statistics: Statistics, c
         programs=evaluation.programs if evaluation else None,
         collecting_s=outcomes.collecting_s,
         measuring_s=outcomes.measuring_s,
-        worker_s=outcomes.measuring_s * course.workers / measured if measured else None,
+        worker_s=outcomes.measuring_s * course.workers / measured
+        if measured and outcomes.measuring_s
+        else None,
         learning_s=max(0.0, course.learnt_s - played_s - (statistics.values_s or 0.0)),
         evaluating_s=course.elapsed_s - course.learnt_s,
         rank_correlation=quality.rank_correlation if quality else None,

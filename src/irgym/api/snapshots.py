@@ -49,11 +49,12 @@ def evaluate_snapshots(
     check_options(seed=seed, limit=limit, dataset=dataset, split=split)
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
-    place = folder.snapshot_evaluation
-    check_file(place)
+    folder.problem()  # refuses a folder without a training
     methods = {iteration: f"{RAW}:{file}" for iteration, file in folder.snapshots().items()}
     if not methods:
         raise IrgymError(f"{folder.path} has no snapshots: train with --snapshot-every N to keep some")
+    place = folder.snapshot_evaluation
+    check_file(place)
     loggers = later_loggers(folder)
     plan, where = evaluation_plan(folder, tuple(methods.values()), split, dataset, limit, seed, measuring)
     with lock_for(place), where.bench(plan.environment) as bench:

@@ -330,9 +330,9 @@ def evaluate(
     check_options(seed=seed, limit=limit, dataset=dataset, split=split)
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
+    plan, where = evaluation_plan(folder, (f"policy:{folder.path}",), split, dataset, limit, seed, measuring)
     check_file(folder.evaluation)
     loggers = later_loggers(folder)
-    plan, where = evaluation_plan(folder, (f"policy:{folder.path}",), split, dataset, limit, seed, measuring)
     found = plan.environment
     with lock_for(folder.evaluation), where.bench(found) as bench:
         comparison = run_comparison(plan, bench, observer=observer)

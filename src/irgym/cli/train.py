@@ -77,5 +77,6 @@ def _line(metrics: "Metrics", gain: str) -> str:
         f"  {gain} {number(metrics.speedup, '.2f')}  entropy {number(metrics.entropy, '.2f')}"
         f"  policy loss {number(metrics.policy_loss, '+.4f')}  value loss {number(metrics.value_loss, '.4f')}"
         f"  {metrics.evaluations_per_s:.0f} evaluations/s"
+        + ("" if metrics.validation is None else f"  validation {metrics.validation:+.3f}")
         + ("" if metrics.eval_speedup is None else f"  test {gain} {metrics.eval_speedup:.2f}")
     )
