@@ -69,6 +69,14 @@ def test_a_resumed_training_keeps_its_loggers_unless_told_otherwise(tmp_path: Pa
     assert len(table(run, "metrics")) == 2 and len(RunFolder(run).read_metrics()) == 3
 
 
+def test_later_results_of_snapshots_leave_what_was_logged_before(tmp_path: Path):
+    run = tmp_path / "run"
+    training = irgym.Training(iterations=3, hyperparameters=SMALL, log="csv", snapshot_every=2)
+    irgym.train("passes", run, training=training)
+    assert list(irgym.evaluate_snapshots(run, limit=1)) == [2]
+    assert [row["iteration"] for row in table(run, "metrics")] == ["1", "2", "3", "2"]
+
+
 def test_wrong_options_are_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
     for words, refusal in (
         (

@@ -59,8 +59,7 @@ def log_comparison(loggers: Loggers, folder: RunFolder, name: str, comparison: C
         for line in comparison.summary
         if line.speedup is not None
     }
-    rows = folder.read_metrics()
-    iteration = rows[-1]["iteration"] if rows else 0
+    iteration = _last(folder)
     with loggers.logging(folder.path, folder.describe(), iteration):
         loggers.evaluation(iteration, name, [_cells(row) for row in comparison.rows])
         if means:
@@ -74,11 +73,17 @@ def log_snapshots(loggers: Loggers, folder: RunFolder, results: Mapping[int, Com
         IrgymError: A logger's tool cannot be used.
         StorageError: The folder is damaged, or cannot be written.
     """
-    with loggers.logging(folder.path, folder.describe(), max(results)):
+    with loggers.logging(folder.path, folder.describe(), _last(folder)):
         for iteration, comparison in results.items():
             [line] = comparison.summary
             if line.speedup is not None:
                 loggers.metrics(iteration, {"snapshots/speedup_mean": line.speedup.mean})
+
+
+def _last(folder: RunFolder) -> int:
+    """Return the number of iterations of a training."""
+    rows = folder.read_metrics()
+    return rows[-1]["iteration"] if rows else 0
 
 
 def _short(method: str, folder: RunFolder) -> str:

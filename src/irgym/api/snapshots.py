@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from irgym.api.checks import check_file, check_options, path_of
+from irgym.api.evaluating import evaluation_plan
 from irgym.api.logged import later_loggers, log_snapshots
 from irgym.api.requests import Measuring, checked
-from irgym.api.training import evaluation_plan
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json

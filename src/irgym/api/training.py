@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from irgym.api.at_end import compare_at_end
 from irgym.api.checks import check_file, check_name, check_options, check_seconds, path_of
+from irgym.api.evaluating import evaluation_plan
 from irgym.api.hyperparameters import by_name, configured
 from irgym.api.logged import later_loggers, log_comparison, loggers_of
 from irgym.api.programs import environment_named
@@ -15,7 +16,7 @@ from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
-from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, run_comparison
+from irgym.comparing.comparison import ComparisonObserver, run_comparison
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
@@ -29,8 +30,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
 from irgym.judging.targets import machine_text, peak_of
-from irgym.policies.run_folder import RunFolder, RunProblem
-from irgym.search.budget import Budget
+from irgym.policies.run_folder import RunFolder
 from irgym.search.policies import require_torch
 
 if TYPE_CHECKING:
@@ -285,11 +285,6 @@ def _recipe(environment: Environment, name: str | None, agent: str | None) -> Re
     return recipe
 
 
-def _own_target(problem: RunProblem) -> str | None:
-    """Return the target to evaluate a policy on; None for this machine."""
-    return problem.targets[0] if len(problem.targets) == 1 else None
-
-
 def evaluate(
     run: str | Path,
     *,
@@ -342,45 +337,6 @@ def evaluate(
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))
     return comparison
-
-
-def evaluation_plan(
-    folder: RunFolder,
-    methods: tuple[str, ...],
-    split: str,
-    dataset: str | None,
-    limit: int | None,
-    seed: int,
-    measuring: Measuring,
-) -> tuple[ComparisonPlan, Measuring]:
-    """Return the plan of a comparison under the conditions of a run, and where to measure; see `evaluate`.
-
-    Raises:
-        IrgymError: Something that is named does not exist or makes no sense.
-        StorageError: The folder is no training run, or is damaged.
-    """
-    problem = folder.problem()
-    found = environment_named(problem.environment)
-    programs = dataset_named(found, problem.dataset if dataset is None else dataset)
-    where = replace(
-        measuring,
-        objective=measuring.objective or problem.objective,
-        backend=measuring.processor or problem.backend,
-        threads=None,
-        target=measuring.target or _own_target(problem),
-    )
-    plan = ComparisonPlan(
-        environment=found,
-        programs=tuple(spread(programs.split(split), limit)),
-        methods=methods,
-        budget=Budget(evaluations=1),
-        seed=seed,
-        backend=where.backend,
-        target=where.target,
-        objective=where.objective,
-    )
-    check_objective(found, plan.objective)
-    return plan, where
 
 
 def _leaves_all(comparison: Comparison, measuring: Measuring, environment: Environment) -> bool:
