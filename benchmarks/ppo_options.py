@@ -31,8 +31,8 @@ import torch
 import tyro
 
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.problem import Problem
-from irgym.agents.training import greedy_score
 from irgym.core.reward import LogSpeedup, RelativeImprovement
 from irgym.envs.hlo.environment import HLO
 from irgym.judging.statistics import Verdict, geometric_interval

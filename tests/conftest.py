@@ -45,6 +45,8 @@ def pytest_configure(config: pytest.Config) -> None:
     (cache_dir() / "hlo").mkdir(parents=True, exist_ok=True)
     (built / "hlo").symlink_to(cache_dir() / "hlo")
     os.environ[BUILT] = str(built)
+    os.environ["WANDB_MODE"] = "offline"  # no test goes to the network
+    os.environ["SB3_LOGDIR"] = str(Path(folder.name) / "sb3")  # else each model leaves a folder behind
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:

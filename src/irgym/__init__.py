@@ -1,11 +1,12 @@
 """irgym: reinforcement learning and search for compiler optimisation, on real compilers.
 
 `tune`, `replay`, `history`, `compare`, `imitate`, `train` and `evaluate` do the same as the commands of these
-names, and return what those print; so does `tune_parts` for files. Requests such as `Searching` and
-`Measuring` hold their options. `task`, `environments` and `load_policy` give programs and policies to work
-with; `check_environment`, `check_task` and `check_agent` check the rules that environments and agents keep.
-Each is imported on first use. `import irgym` also registers the environments with Gymnasium, as
-`irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for Gymnasium.
+names, and return what those print; so do `tune_parts` for files and `evaluate_snapshots` for a training.
+Requests such as `Searching` and `Measuring` hold their options. `task`, `environments` and `load_policy` give
+programs and policies to work with; `check_environment`, `check_task` and `check_agent` check the rules that
+environments and agents keep. Each is imported on first use. `import irgym` also registers the environments
+with Gymnasium, as `irgym/Loops-v0` for `loops`; the command `irgym` does not, for it would only wait for
+Gymnasium.
 """
 
 from importlib import import_module
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from irgym.api.programs import environments, load_policy, task
     from irgym.api.requests import Comparing, Evaluating, Imitating, Measuring, Searching, Training
     from irgym.api.selecting import register_dataset
+    from irgym.api.snapshots import evaluate_snapshots
     from irgym.api.training import evaluate, train
     from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
@@ -57,6 +59,7 @@ __all__ = [
     "compare",
     "environments",
     "evaluate",
+    "evaluate_snapshots",
     "history",
     "imitate",
     "load_policy",
@@ -78,6 +81,7 @@ _PLACES = {
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
     "evaluate": "irgym.api.training",
+    "evaluate_snapshots": "irgym.api.snapshots",
     "Comparing": "irgym.api.requests",
     "DatasetSpec": "irgym.core.datasets",
     "Evaluating": "irgym.api.requests",

@@ -14,10 +14,11 @@ from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.episodes.replay import Replay
 from irgym.agents.episodes.rollout import rollout as play
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.imitation.cloning import ImitationConfig, clone
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.imitation.expert_iteration import Searches, expert_iteration
-from irgym.agents.training import Setup, greedy_score, train
+from irgym.agents.training import Setup, train
 from irgym.conformance.training import check_training
 from irgym.core.schedule import replay
 from irgym.gym.env import TaskEnv

@@ -9,6 +9,7 @@ import torch
 
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.imitation.cloning import ImitationConfig, actor_for, clone, with_exchanged
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.imitation.expert_iteration import (
@@ -21,7 +22,6 @@ from irgym.agents.imitation.expert_iteration import (
     search_programs,
     transfer,
 )
-from irgym.agents.training import greedy_score
 from irgym.base.errors import IrgymError
 from irgym.core.actions import ActionSpace
 from irgym.core.cost import Measurement, Outcome, Record
@@ -224,7 +224,7 @@ def test_programs_that_never_run_do_not_count_in_the_share():
 
 def test_a_policy_of_another_sort_or_environment_is_refused_by_its_reason(tmp_path):
     DQNConfig(hidden=(8,)).build(PROBLEM).policy().save(tmp_path / "q.pt")
-    with pytest.raises(IrgymError, match="Q-learner"):
+    with pytest.raises(IrgymError, match="is one of DQN or of Ape-X"):
         actor_for(replace(CONFIG, start=str(tmp_path / "q.pt")), PROBLEM.tasks[0])
     TorchPolicy(actor_for(CONFIG, ordering.problem().tasks[0])).save(tmp_path / "other.pt")
     with pytest.raises(IrgymError, match="other actions"):

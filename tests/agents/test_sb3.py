@@ -12,9 +12,9 @@ from steps import paid
 from trainings import SEEDS
 
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
-from irgym.agents.training import greedy_score
 from irgym.base.errors import IrgymError
 from irgym.core.reward import EpisodeCosts, LogSpeedup
 from irgym.gym.env import TaskEnv
@@ -251,3 +251,10 @@ def test_numbers_out_of_range_are_refused(change, words):
 def test_a_policy_that_is_not_finite_is_refused():
     with pytest.raises(DivergedError, match="diverged"):
         sb3.train_sb3("dqn", DialsEnv, dials.SPACE, steps=40, learning_rate=1e37, learning_starts=10)
+
+
+def test_no_folder_is_left_among_temporary_files(tmp_path, monkeypatch):
+    monkeypatch.delenv("SB3_LOGDIR")
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    sb3.train_sb3("ppo", DialsEnv, dials.SPACE, steps=16, environments=1, n_steps=16, batch_size=16)
+    assert not list(tmp_path.glob("SB3-*"))

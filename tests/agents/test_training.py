@@ -13,7 +13,8 @@ from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
 from irgym.agents.checkpoint import restore
-from irgym.agents.training import Setup, greedy_score, train
+from irgym.agents.evaluation import greedy_score
+from irgym.agents.training import Setup, train
 from irgym.base.errors import IrgymError, StorageError
 from irgym.core.reward import Shaped
 from irgym.measure.evaluators import Inline
@@ -45,12 +46,13 @@ KILLED = """
 import os, shutil, signal, sys
 sys.path.append({toys!r})
 import dials, torch
-from irgym.agents import events, training
+from irgym.agents import training
 from irgym.agents.algorithms.a2c import A2CConfig
 from irgym.agents.algorithms.dqn import DQNConfig
 from irgym.agents.algorithms.ppo import PPOConfig
+from irgym.loggers.events import without_tensorflow
 from pathlib import Path
-events.without_tensorflow()
+without_tensorflow()
 import torch.utils.tensorboard  # once, before the forks
 torch.set_num_threads(1)
 

@@ -9,9 +9,9 @@ import pytest
 import rewriting
 import torch
 
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.imitation.outcomes import Outcomes, all_outcomes
 from irgym.agents.imitation.values import ValuesConfig, learn_values
-from irgym.agents.training import greedy_score
 from irgym.api.imitation import imitate
 from irgym.api.requests import Imitating, Measuring
 from irgym.base.errors import IrgymError

@@ -14,12 +14,13 @@ from irgym.base.registry import Registry
 from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.envs.loops.environment import LOOPS
+from irgym.loggers import LOGGERS
 from irgym.networks.encoders import ENCODERS
 from irgym.search import SEARCHES
 from irgym.search.strategies.greedy import Greedy
 
 Install = Callable[..., None]
-REGISTRIES = (SEARCHES, AGENTS, ENVIRONMENTS, ENCODERS)
+REGISTRIES = (SEARCHES, AGENTS, ENVIRONMENTS, ENCODERS, LOGGERS)
 CONFIG = """
 from dataclasses import dataclass
 from irgym.agents.hyperparameters import TrainingOptions
@@ -29,6 +30,7 @@ class Config(TrainingOptions):
 """
 FAULTS: dict[str, tuple[Registry[Any], str, str]] = {
     "environment": (ENVIRONMENTS, "THING = 1", "is no Environment"),
+    "logger": (LOGGERS, "THING = int", "has no method `start`"),
     "encoder": (ENCODERS, "THING = int", "has no method `suited_to`"),
     "search that is none": (SEARCHES, "THING = 1", "cannot be called"),
     "search with parameters": (SEARCHES, "def THING(width): ...", "makes no strategy .* a TypeError"),

@@ -19,7 +19,6 @@ from grouped import grouped
 from passes import PASSES, URIS
 
 import irgym
-from irgym.agents.events import without_tensorflow
 from irgym.base.errors import IrgymError, PluginError
 from irgym.cli.main import main
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
@@ -29,6 +28,7 @@ from irgym.core.reward import LogSpeedup
 from irgym.core.reward_names import reward_from, reward_names
 from irgym.gym.env import TaskEnv
 from irgym.gym.registration import register_all
+from irgym.loggers.events import without_tensorflow
 from irgym.search import SEARCHES
 from irgym.search.budget import Budget
 

@@ -17,6 +17,7 @@ ALLOWED = {
     "base": {"base"},
     "core": {"base", "core"},
     "measure": BELOW,
+    "loggers": {"base", "loggers"},
     "policies": {"base", "core", "policies"},
     "networks": {*BELOW, "policies", "networks"},
     "cost_model": {"base", "core", "cost_model"},
@@ -33,12 +34,12 @@ ALLOWED = {
         "conformance",
     },
     "envs": {*BELOW, "envs"},
-    "agents": {*LEARNING, "agents"},
+    "agents": {*LEARNING, "loggers", "agents"},
     "judging": {*BELOW, "policies", "search", "judging"},
     "comparing": {*BELOW, "policies", "search", "judging", "comparing"},
     "reporting": {*BELOW, "policies", "search", "judging", "comparing", "reporting"},
-    "api": {*LEARNING, "agents", "judging", "comparing", "api"},
-    "cli": {*LEARNING, "agents", "judging", "comparing", "conformance", "reporting", "api", "cli"},
+    "api": {*LEARNING, "loggers", "agents", "judging", "comparing", "api"},
+    "cli": {*LEARNING, "loggers", "agents", "judging", "comparing", "conformance", "reporting", "api", "cli"},
 }
 TORCH_LAYERS = {"networks", "agents"}
 TORCH_PROGRAMS = {

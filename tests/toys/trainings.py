@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from irgym.agents.evaluation import greedy_score
 from irgym.agents.problem import Problem
-from irgym.agents.training import greedy_score
 from irgym.policies.run_folder import RunFolder
 
 SEEDS = (0, 1, 2)
@@ -30,5 +30,9 @@ def learns(config: Any, problem: Problem, score: float, judge: Problem | None = 
 def contents(run: Path):
     """All that must not depend on an interruption."""
     rows = RunFolder(run).read_metrics()
-    timings = ("seconds", "evaluations_per_s")
-    return [{key: value for key, value in row.items() if key not in timings} for row in rows]
+    return [{key: value for key, value in row.items() if not timed(key)} for row in rows]
+
+
+def timed(metric: str) -> bool:
+    """Whether a metric depends on how fast the machine is."""
+    return metric == "seconds" or metric.endswith("_s")

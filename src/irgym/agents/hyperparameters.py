@@ -84,3 +84,15 @@ class TrainingOptions(RandomOptions, NetworkOptions):
     """Iterations between greedy evaluations on validation programs; 0 for none."""
     checkpoint_every: Weight = 30.0
     """Seconds between checkpoints."""
+
+
+@dataclass(frozen=True)
+class StartOptions(Hyperparameters):
+    """Where the weights come from."""
+
+    start: str = ""
+    """Policy to start from, such as one that imitates searches: a run folder, a file, or an artefact that was
+    logged (`wandb:ENTITY/PROJECT/policy-RUN:latest`, `mlflow:RUN`); empty for random weights.
+
+    A resumption needs it too.
+    """

@@ -21,6 +21,9 @@ class Statistics:
         explained_variance: Share of the returns' variance that the values explain; 1 is perfect.
         epsilon: Share of uniform exploration.
         lr: Learning rate.
+        grad_norm: Norm of the gradient before it is clipped.
+        value_grad_norm: The same for the values, if they are learnt separately.
+        values_s: Seconds for learning the values, if they are learnt separately; a sum.
     """
 
     entropy: float | None = None
@@ -31,6 +34,9 @@ class Statistics:
     explained_variance: float | None = None
     epsilon: float | None = None
     lr: float | None = None
+    grad_norm: float | None = None
+    value_grad_norm: float | None = None
+    values_s: float | None = None
 
 
 class Learner(Protocol):

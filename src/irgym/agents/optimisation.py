@@ -24,10 +24,11 @@ class DivergedError(IrgymError):
         )
 
 
-def _check(value: Tensor, what: str) -> None:
+def _check(value: Tensor, what: str) -> float:
     number = value.item()
     if not math.isfinite(number):
         raise DivergedError(what, number)
+    return number
 
 
 @contextmanager
@@ -85,6 +86,7 @@ class Descent:
             member.data = self._vector.data[start:end].view(member.shape)
             member.grad = self._gradient[start:end].view(member.shape)
             start = end
+        self._norms, self._steps = 0.0, 0
         self._optimiser: torch.optim.Optimizer
         if optimiser == "adam":
             self._optimiser = torch.optim.Adam([self._vector], lr=lr, eps=1e-5, fused=True)
@@ -103,10 +105,17 @@ class Descent:
         loss.backward()  # pyright: ignore[reportUnknownMemberType]
         norm = self._gradient.square().sum().sqrt()
         _check(loss.detach(), "loss")
-        _check(norm, "norm of the gradient")
+        self._norms += _check(norm, "norm of the gradient")
+        self._steps += 1
         self._gradient.mul_((self.max_norm / (norm + 1e-6)).clamp(max=1.0))
         self._optimiser.step()  # pyright: ignore[reportUnknownMemberType]
         _check(self._vector.detach().sum(), "sum of the weights")
+
+    def mean_norm(self) -> float | None:
+        """Return the mean norm of the gradients, before clipping, since the last call; None without steps."""
+        mean = self._norms / self._steps if self._steps else None
+        self._norms, self._steps = 0.0, 0
+        return mean
 
     def set_lr(self, lr: float) -> None:
         """Change the learning rate."""

@@ -13,21 +13,19 @@ import torch
 from irgym.agents import checkpoint
 from irgym.agents.deadline import OutOfTimeError
 from irgym.agents.episodes.played import Outcomes
-from irgym.agents.episodes.rollout import rollout
+from irgym.agents.evaluation import evaluate_policy, greedy_score
 from irgym.agents.learner import AgentConfig, Learner, Statistics
-from irgym.agents.metrics import Metrics, Progress, metrics_of
+from irgym.agents.metrics import Course, Metrics, Progress, logged_values, metrics_of
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
-from irgym.agents.tensorboard import Board
 from irgym.base.errors import IrgymError, StorageError
-from irgym.core.actions import BoolArray
 from irgym.core.limits import limits_of
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
+from irgym.loggers import logger_names, make_loggers
+from irgym.loggers.logger import Logger, Loggers
 from irgym.measure.evaluators import Measured
-from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
-from irgym.policies import heads
 from irgym.policies.run_folder import BUDGET, RunFolder
 
 SECURED = 10
@@ -38,7 +36,7 @@ OnIteration = Callable[[Metrics], None]
 
 @dataclass(frozen=True)
 class Setup:
-    """Setup of a training, beside its problem; a resumption needs an equal one.
+    """Setup of a training, beside its problem; a resumption needs equal `details`, `validation` and `screen`.
 
     Attributes:
         validation: Programs for the greedy evaluation that chooses the policy to keep, every
@@ -46,12 +44,21 @@ class Setup:
         screen: Evaluator for the learner in place of the problem's, which it wraps; validations are measured.
         environment: Name of the environment, for the policy's file.
         details: Plain values kept in config.json; a resumption must give equal ones.
+        evaluation: Programs for the evaluation of the policy every `evaluate_every` iterations. It changes
+            nothing in what is learnt.
+        evaluate_every: Iterations between evaluations; 0 for none.
+        snapshot_every: Iterations between copies of the policy in the folder `snapshots`; 0 for none.
+        loggers: Loggers beside metrics.jsonl; by default TensorBoard, where it is installed.
     """
 
     validation: Sequence[Task[Any]] = ()
     screen: Screen | None = None
     environment: str = ""
     details: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    evaluation: Sequence[Task[Any]] = ()
+    evaluate_every: int = 0
+    snapshot_every: int = 0
+    loggers: Sequence[Logger] | None = None
 
 
 def train(
@@ -97,15 +104,19 @@ def train(
     description |= dict(zip(BUDGET, (iterations, seconds), strict=True))
     if iterations is None:
         iterations = config.iterations if seconds is None else None
+    loggers = Loggers(make_loggers(logger_names(None)) if setup.loggers is None else setup.loggers)
     with folder.held(resume):
         if resume:
             folder.expect(description)
             training.restore()
-            folder.renew(description)
-        else:
-            folder.create(description)
-            training.save()
-        training.run(iterations, seconds, progress)
+        with loggers.logging(run, description, training.progress.iteration):
+            if resume:
+                folder.renew(description)
+            else:
+                folder.create(description)
+                training.save()
+            training.run(iterations, seconds, progress, loggers)
+            loggers.artefact(training.progress.iteration, folder.policy)
     if seconds is not None and not training.progress.iteration:
         raise IrgymError(
             f"no iteration was finished within {seconds:g} s, so nothing was learned: give more --seconds, "
@@ -161,9 +172,10 @@ class _Training:
         checkpoint.save(self.folder, state)
         self._saved = self.progress.iteration
 
-    def run(self, iterations: int | None, seconds: float | None, progress: OnIteration | None) -> None:
+    def run(
+        self, iterations: int | None, seconds: float | None, progress: OnIteration | None, loggers: Loggers
+    ) -> None:
         """Iterate, record and save until the end; see `train` for the arguments."""
-        board = Board(self.folder.tensorboard, self.progress.iteration)
         saved = time.monotonic()
         try:
             while not self.done(iterations, seconds):
@@ -176,7 +188,9 @@ class _Training:
                     self.folder.truncate_metrics(self._saved)
                     break
                 self.folder.append_metrics(asdict(metrics))
-                board.write(metrics)
+                loggers.metrics(metrics.iteration, logged_values(metrics))
+                if _due(self.setup.snapshot_every, metrics.iteration):
+                    loggers.artefact(metrics.iteration, self._snapshot(metrics.iteration))
                 if progress is not None:
                     progress(metrics)
                 due = time.monotonic() - saved >= self.learner.config.checkpoint_every or not self._saved
@@ -185,7 +199,12 @@ class _Training:
                     saved = time.monotonic()
         finally:
             self._set_deadline(None)
-            board.close()
+
+    def _snapshot(self, iteration: int) -> Path:
+        """Keep a copy of the newest policy, and return its file."""
+        file = self.folder.snapshot(iteration)
+        self._policy().save(file)
+        return file
 
     def _set_deadline(self, seconds: float | None) -> None:
         """Set the deadline of the next iteration.
@@ -213,23 +232,31 @@ class _Training:
         )
 
     def iterate(self) -> Metrics:
-        """Let the learner iterate once, and validate if it is due."""
+        """Let the learner iterate once; validate and evaluate if it is due."""
         start = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore"):  # `_check` reports it
             outcomes, statistics = self.learner.iterate()
         self._check(outcomes, statistics)
+        learnt_s = time.perf_counter() - start
+        iteration, setup = self.progress.iteration + 1, self.setup
         score: float | None = None
-        if self._validates and (self.progress.iteration + 1) % self.learner.config.validate_every == 0:
+        if self._validates and _due(self.learner.config.validate_every, iteration):
             policy = self._policy()
-            score = greedy_score(policy, self.setup.validation, self.problem)
+            score = greedy_score(policy, setup.validation, self.problem)
             if score > self.progress.best_validation:
                 self.progress.best_validation = score
                 policy.save(self.folder.policy)
+        evaluation = None
+        if setup.evaluation and _due(setup.evaluate_every, iteration):
+            evaluation = evaluate_policy(self._policy(), setup.evaluation, self.problem)
         elapsed = time.perf_counter() - start
         self._longest_s = max(self._longest_s, elapsed)
         self.progress.count(outcomes, elapsed)
-        quality = None if self.setup.screen is None else self.setup.screen.quality
-        return metrics_of(self.progress, outcomes, statistics, score, elapsed, quality)
+        quality = None if setup.screen is None else setup.screen.quality
+        evaluator = self.problem.evaluator
+        workers = evaluator.workers if isinstance(evaluator, Measured) else 1
+        course = Course(learnt_s, elapsed, workers, score, evaluation, quality)
+        return metrics_of(self.progress, outcomes, statistics, course)
 
     def _check(self, outcomes: Outcomes, statistics: Statistics) -> None:
         """Check that the iteration's results are finite, before any file is replaced.
@@ -265,19 +292,9 @@ def _values_of(config: AgentConfig) -> dict[str, Any]:
     return {"agent": type(config).__name__, "config": values}
 
 
-def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Problem) -> float:
-    """Return the mean return over `tasks` of the policy's most probable actions, without shaping."""
-    network = policy.network
-
-    def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
-        with torch.inference_mode():
-            scores = network.forward(batch, torch.as_tensor(legal)).numpy()
-        choices = policy.best(scores, legal)
-        certain = np.zeros(len(choices), dtype=np.float32)
-        return heads.Draw(choices, certain, certain)
-
-    _, outcomes = rollout(tasks, problem.unshaped(), network.encoder, network.layout, choose)
-    return float(outcomes.returns.mean())
+def _due(every: int, iteration: int) -> bool:
+    """Return whether something that happens every so many iterations, or never, happens now."""
+    return every > 0 and iteration % every == 0
 
 
 def _tensors(state: Any) -> Any:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
+from irgym.api.logged import later_loggers, log_comparison
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError
@@ -14,6 +15,7 @@ from irgym.base.files import lock_for
 from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, Recorder, run_comparison
 from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective
+from irgym.loggers.logger import Loggers
 from irgym.policies.run_folder import RunFolder
 from irgym.search.naming import search_named
 from irgym.search.strategy import Strategy
@@ -70,6 +72,8 @@ def compare(
         limits=measuring.limits,
         inputs=comparing.inputs,
     )
+    folder = None if comparing.run_folder is None else RunFolder(Path(comparing.run_folder))
+    loggers = Loggers() if folder is None else later_loggers(folder)
     with ExitStack() as held:
         for place in {os.path.realpath(path): path for path in places}.values():
             held.enter_context(lock_for(place))
@@ -77,6 +81,8 @@ def compare(
         bench = held.enter_context(measuring.bench(found))
         recorder = Recorder(places, watching)
         comparison = run_comparison(plan, bench, observer=recorder, done=done)
+    if folder is not None:
+        log_comparison(loggers, folder, "comparison", comparison)
     return comparison
 
 

@@ -4,7 +4,7 @@ The command line reads them, and the functions of `import irgym` take them: `irg
 searching=irgym.Searching(search="random"))` is `irgym tune PROGRAM --search random`.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Optional, TypeVar
@@ -17,6 +17,7 @@ from irgym.api.checks import (
     check_count,
     check_number,
     check_options,
+    check_seconds,
     check_whole,
     path_of,
     targets_named,
@@ -30,6 +31,7 @@ from irgym.core.environment import Environment
 from irgym.core.limits import UNLIMITED, Limits, limited
 from irgym.core.reward import Reward
 from irgym.core.task import Task
+from irgym.loggers import check_loggers
 from irgym.search.budget import Budget
 from irgym.search.naming import search_named
 from irgym.search.strategy import Strategy
@@ -238,8 +240,23 @@ class Training:
     """Measure only this share of the new programs of an iteration: those that a learned cost model prefers.
     Its predictions reward the others; they are neither recorded nor reported.
     """
+    log: str | None = None
+    """Loggers, separated by commas: tensorboard, wandb, mlflow, csv, or none; by default tensorboard, where
+    it is installed."""
+    evaluate_every: int | None = None
+    """Evaluate the policy on the test programs after every so many iterations. This changes nothing in what
+    is learnt."""
+    evaluate_limit: int | None = None
+    """Evaluate it on this many test programs, evenly spread; by default on all."""
+    snapshot_every: int | None = None
+    """Keep a copy of the policy after every so many iterations, in the folder `snapshots`."""
+    compare_at_end: float | None = None
+    """At the end, compare the policy with the environment's other methods on the test programs; each search
+    gets this many seconds for each program."""
     hyperparameters: Suppress[Mapping[str, Any] | None] = None
     """Hyper-parameters of the agent by name, such as `{"lr": 3e-4}`."""
+    loggers: Suppress[Sequence[Any]] = ()
+    """Loggers of your own, beside those of `log`: see `irgym.loggers.logger.Logger`."""
 
     def __post_init__(self) -> None:
         check_options(limit=self.limit, agent=self.agent, recipe=self.recipe)
@@ -249,6 +266,13 @@ class Training:
         few = f"there are no {self.validate} programs to validate on: give 0 or more"
         check_whole(self.validate, "programs to validate on", 0, few)
         check_number(self.screen, "shares to measure")
+        check_count(self.evaluate_every, "iterations", "between evaluations")
+        check_count(self.snapshot_every, "iterations", "between snapshots")
+        check_seconds(self.compare_at_end, "to search")
+        check_options(limit=self.evaluate_limit, log=self.log)
+        if self.evaluate_limit is not None and self.evaluate_every is None and self.compare_at_end is None:
+            raise IrgymError("--evaluate-limit needs --evaluate-every or --compare-at-end: give one of them")
+        check_loggers(self.log, self.loggers)
         if self.screen is not None:
             from irgym.cost_model.screen import check_share  # late: it imports models
 

@@ -5,8 +5,11 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from irgym.api.at_end import compare_at_end
 from irgym.api.checks import check_file, check_name, check_options, check_seconds, path_of
+from irgym.api.evaluating import evaluation_plan
 from irgym.api.hyperparameters import by_name, configured
+from irgym.api.logged import later_loggers, log_comparison, loggers_of
 from irgym.api.programs import environment_named
 from irgym.api.requests import Evaluating, Measuring, Training, checked
 from irgym.api.selecting import recorded
@@ -14,7 +17,7 @@ from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.api.training_observer import TrainingObserver, unseen
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
-from irgym.comparing.comparison import ComparisonObserver, ComparisonPlan, Recorder, run_comparison
+from irgym.comparing.comparison import ComparisonObserver, Recorder, run_comparison
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW
 from irgym.comparing.steps import Step, steps_of, write_steps
@@ -31,14 +34,14 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
 from irgym.judging.targets import machine_text, peak_of
-from irgym.policies.run_folder import PROGRAMS, RunFolder, RunProblem
-from irgym.search.budget import Budget
+from irgym.policies.run_folder import PROGRAMS, RunFolder
 from irgym.search.policies import require_torch
 
 if TYPE_CHECKING:
     from irgym.agents.learner import AgentConfig
     from irgym.agents.metrics import Metrics
     from irgym.agents.problem import Problem
+    from irgym.loggers.logger import Logger
     from irgym.networks.policy import TorchPolicy
 
 TRIED = 64
@@ -110,6 +113,7 @@ def train_observed(
     folder.check(checked(training, Training).resume)
     annealed = folder.annealed if training.resume else training.iterations
     plan = _planned(found, training, checked(measuring, Measuring), seed, annealed)
+    loggers = loggers_of(folder, training)
     if folder.cut_off:
         observer.note(folder.cut_off)
     # The reward's scale is part of the problem: a resumed run keeps the one that it began with.
@@ -120,11 +124,13 @@ def train_observed(
         observer.note(plan.summary(bench, problem))
         if plan.dataset.left_out:
             observer.note(left_out_text(plan.dataset))
-        policy = plan.run(folder.path, bench, problem, seconds, observer.progress)
+        policy = plan.run(folder.path, bench, problem, seconds, observer.progress, loggers)
         tried = plan.validation(problem) or spread(problem.tasks, TRIED)
         if observer.note is not unseen and changes_nothing(policy, tried):
             observer.note(note_of_no_change(found, len(tried)))
-        return policy
+    if training.compare_at_end is not None:
+        compare_at_end(found, folder, training, measuring, seed, observer.note)
+    return policy
 
 
 @dataclass(frozen=True)
@@ -138,6 +144,7 @@ class _Plan:
         agent: Name of the algorithm.
         dataset: The data set.
         uris: The programs to learn from.
+        tests: Programs for evaluations of the policy during training.
         reward: The reward.
         config: Configuration of the algorithm.
         seed: Seed of all random choices.
@@ -149,6 +156,7 @@ class _Plan:
     agent: str
     dataset: Dataset
     uris: Sequence[str]
+    tests: Sequence[str]
     reward: Reward
     config: "AgentConfig"
     seed: int
@@ -164,11 +172,7 @@ class _Plan:
 
         backend, objective = self.measuring.processor, self.measuring.objective
         targets, name = self.measuring.targets, self.environment.name
-        tasks = [
-            self.measuring.limited_for(self.environment, uri, target)
-            for uri in self.uris
-            for target in targets
-        ]
+        tasks = self.tasks(self.uris)
         check_reward(self.reward, tasks[0])
         if peaks is None:
             peaks = _peaks(bench, tasks[: len(targets)])
@@ -176,6 +180,15 @@ class _Plan:
         makers = makers_of(name, self.uris, backend, targets, objective, self.measuring.limits)
         families = {task.uri: self.environment.family(task.uri) for task in tasks}
         return Problem(tasks, bench.evaluator, self.reward, of_target, makers, families)
+
+    def tasks(self, uris: Sequence[str]) -> list[Task[Any]]:
+        """Return the tasks of some programs, for each target."""
+        measuring = self.measuring
+        return [
+            measuring.limited_for(self.environment, uri, target)
+            for uri in uris
+            for target in measuring.targets
+        ]
 
     def validation(self, problem: "Problem") -> Sequence[Task[Any]]:
         """Return the programs that choose the policy to keep, if there are any."""
@@ -194,6 +207,7 @@ class _Plan:
         problem: "Problem",
         seconds: float | None,
         progress: "Callable[[Metrics], None] | None",
+        loggers: Sequence["Logger"],
     ) -> "TorchPolicy":
         """Train."""
         from irgym.agents.training import Setup
@@ -223,6 +237,10 @@ class _Plan:
             screen=None
             if share is None
             else Screen(bench.evaluator, problem.tasks, share, self.seed, problem.families),
+            evaluation=self.tasks(self.tests),
+            evaluate_every=training.evaluate_every or 0,
+            snapshot_every=training.snapshot_every or 0,
+            loggers=loggers,
         )
         return run_training(
             self.config,
@@ -267,8 +285,20 @@ def _planned(
     config = configured(AGENTS.load(recipe.agent), values, seed, recipe.agent)
     if bool(training.validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
-    uris = spread(programs.split("train"), training.limit)
-    return _Plan(environment, measuring, training, recipe.agent, programs, uris, reward, config, seed)
+    uris, tests = spread(programs.split("train"), training.limit), _tests(training, programs)
+    return _Plan(environment, measuring, training, recipe.agent, programs, uris, tests, reward, config, seed)
+
+
+def _tests(training: Training, programs: Dataset) -> Sequence[str]:
+    """Return the programs of the evaluations during training; none where there are no evaluations.
+
+    Raises:
+        IrgymError: There are to be evaluations, or a comparison, and the data set has no test programs.
+    """
+    if training.evaluate_every is None and training.compare_at_end is None:
+        return ()
+    tests = programs.split("test")
+    return () if training.evaluate_every is None else spread(tests, training.evaluate_limit)
 
 
 def _peaks(bench: Bench, tasks: Sequence[Task[Any]]) -> tuple[float, ...]:
@@ -304,11 +334,6 @@ def filled_by(training: Training, recipe: Recipe) -> Training:
             and values.get(field.name) is not None
         },
     )
-
-
-def _own_target(problem: RunProblem) -> str | None:
-    """Return the target to evaluate a policy on; None for this machine."""
-    return problem.targets[0] if len(problem.targets) == 1 else None
 
 
 def evaluate(
@@ -350,46 +375,19 @@ def evaluate(
     checked(evaluating, Evaluating)
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
-    problem = folder.problem()
-    check_file(folder.evaluation)
-    found = environment_named(problem.environment)
-    where = replace(
-        measuring,
-        objective=measuring.objective or problem.objective,
-        backend=measuring.processor or problem.backend,
-        threads=None,
-        target=measuring.target or _own_target(problem),
-        horizon=problem.horizon if measuring.horizon is None else measuring.horizon,
-        actions=problem.actions if measuring.actions is None else measuring.actions,
-    )
     method = f"policy:{folder.path}"
-    plan = ComparisonPlan(
-        environment=found,
-        programs=_named(evaluating, programs, problem).uris(found, programs, note),
-        methods=(method,),
-        budget=Budget(evaluations=1),
-        seed=seed,
-        backend=where.backend,
-        target=where.target,
-        objective=where.objective,
-        limits=where.limits,
-    )
-    check_objective(found, plan.objective)
+    plan, where = evaluation_plan(folder, (method,), programs, evaluating, seed, measuring, note)
+    check_file(folder.evaluation)
+    loggers = later_loggers(folder)
+    found = plan.environment
     with lock_for(folder.evaluation), where.bench(found) as bench:
         recorder = Recorder([folder.evaluation], observer or ComparisonObserver())
         comparison = run_comparison(plan, bench, observer=recorder)
         write_steps(folder.steps, _best_steps(comparison, method, where, found, bench))
+    log_comparison(loggers, folder, "evaluation", comparison)
     if note is not None and _leaves_all(comparison, where, found):
         note(note_of_no_change(found, len(plan.programs)))
     return comparison
-
-
-def _named(evaluating: Evaluating, programs: Sequence[str | Path], problem: RunProblem) -> Evaluating:
-    """Return a selection with the data set and the share of the run where neither is given, nor programs."""
-    if evaluating.dataset is not None or programs:
-        return evaluating
-    holdout = problem.holdout if evaluating.holdout is None else evaluating.holdout
-    return replace(evaluating, dataset=problem.dataset, holdout=holdout)
 
 
 def _leaves_all(comparison: Comparison, measuring: Measuring, environment: Environment) -> bool:

@@ -1,6 +1,6 @@
 """`irgym evaluate`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import stdev
@@ -8,6 +8,7 @@ from statistics import stdev
 from tyro.conf import OmitArgPrefixes, Positional
 
 from irgym.api.requests import Evaluating, Measuring
+from irgym.api.snapshots import evaluate_snapshots
 from irgym.api.training import evaluate
 from irgym.cli.output import Output, console, write_json_to
 from irgym.cli.progress import Shown
@@ -42,9 +43,15 @@ class Evaluate:
     json: Path | None = None
     """Also write the result as JSON to this file, beside evaluation.json in the folder."""
 
+    snapshots: bool = False
+    """Evaluate the snapshots of the training instead, each by its final states; writes snapshots.json."""
+
     def run(self) -> None:
         """Evaluate, print, record."""
         out = console()
+        if self.snapshots:
+            self._run_snapshots(out)
+            return
         notes: list[str] = []
         with out.status("evaluating") as status:
             shown = Shown(out, status, with_method=False)
@@ -74,6 +81,36 @@ class Evaluate:
             out.print(note)
         out.print(conditions(comparison), style="dim")
         write_json_to(self.json, comparison.to_json())
+
+    def _run_snapshots(self, out: Output) -> None:
+        """Evaluate the snapshots, print, record."""
+        with out.status("evaluating") as status:
+            results = evaluate_snapshots(
+                self.folder,
+                self.programs,
+                seed=self.seed,
+                evaluating=self.evaluating,
+                measuring=self.measuring,
+                observer=Shown(out, status),
+            )
+        out.print(_snapshot_table(results))
+        for comparison in results.values():
+            for reason in failures(comparison):
+                out.print(reason)
+        out.print(conditions(next(iter(results.values()))), style="dim")
+        data = {str(iteration): comparison.to_json() for iteration, comparison in results.items()}
+        write_json_to(self.json, data)
+
+
+def _snapshot_table(results: Mapping[int, Comparison]) -> WideTable:
+    """Return a line for each snapshot."""
+    first = next(iter(results.values()))
+    lines: list[list[str]] = []
+    for iteration, comparison in results.items():
+        [line] = comparison.summary
+        cells = [f"{line.programs - line.failed} of {line.programs}", interval_text(line.speedup, "x")]
+        lines.append([str(iteration), *cells])
+    return WideTable("", ["iteration", "programs", f"mean {gain_word(first.objective)}"], lines)
 
 
 def _means(comparison: Comparison, line: Summary) -> str:

@@ -1,5 +1,6 @@
 """`irgym train`."""
 
+import shlex
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,9 +13,11 @@ from irgym.api.training import train_observed
 from irgym.api.training_observer import TrainingObserver
 from irgym.cli.output import console, write_json_to
 from irgym.cli.settings import settings_of
+from irgym.comparing.results import read_comparison
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.judging.units import gain_word
 from irgym.policies.run_folder import RunFolder
+from irgym.reporting.tables import table
 
 if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
@@ -55,7 +58,11 @@ class Train:
                 measuring=self.measuring,
             )
         folder = RunFolder(self.folder)
+        if self.training.compare_at_end is not None:
+            comparison = read_comparison(folder.comparison)
+            out.print("" if comparison is None else table(comparison))
         out.print(f"policy: {folder.policy}")
+        out.print(f"next: irgym evaluate {shlex.quote(str(self.folder))}")
         write_json_to(self.json, folder.read_metrics())
 
 
@@ -71,4 +78,6 @@ def _line(metrics: "Metrics", gain: str) -> str:
         f"  {gain} {number(metrics.speedup, '.2f')}  entropy {number(metrics.entropy, '.2f')}"
         f"  policy loss {number(metrics.policy_loss, '+.4f')}  value loss {number(metrics.value_loss, '.4f')}"
         f"  {metrics.evaluations_per_s:.0f} evaluations/s"
+        + ("" if metrics.validation is None else f"  validation {metrics.validation:+.3f}")
+        + ("" if metrics.eval_speedup is None else f"  test {gain} {metrics.eval_speedup:.2f}")
     )

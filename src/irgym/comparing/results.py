@@ -1,7 +1,7 @@
 """A comparison: its rows, traces and settings, and their form as JSON."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -93,6 +93,11 @@ class Comparison:
     def summary(self) -> list[Summary]:
         """One summary for each method."""
         return summarise(self.rows, self.noise)
+
+    def of(self, method: str) -> "Comparison":
+        """Return the part of this comparison that is of one method."""
+        rows = tuple(row for row in self.rows if row.method == method)
+        return replace(self, rows=rows, traces=tuple(line for line in self.traces if line.method == method))
 
     def to_json(self) -> dict[str, Any]:
         """Return plain data that `from_json` reads back; numbers that are not finite become None."""

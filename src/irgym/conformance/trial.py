@@ -112,10 +112,9 @@ def differing(first: Sequence[Iteration], second: Sequence[Iteration]) -> str:
 
 
 def _values(iteration: Iteration) -> dict[str, Any]:
-    """Return what must be equal in equal trainings; whether the cost cache had a cost may differ."""
+    """Return what must be equal in equal trainings; durations and hits of the cost cache may differ."""
     values = {**asdict(iteration.outcomes), **asdict(iteration.statistics)}
-    del values["cached"]
-    return values
+    return {name: value for name, value in values.items() if name != "cached" and not name.endswith("_s")}
 
 
 @contextmanager

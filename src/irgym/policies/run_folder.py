@@ -5,8 +5,10 @@ metrics.jsonl           a line for each iteration
 checkpoint.pt           the newest state of the training, to resume from
 checkpoint.previous.pt  the one before it
 policy.pt               the policy to use
-tensorboard/            the metrics once more, where TensorBoard is installed
+snapshots/              copies of the policy after some iterations
+loggers.json            names of the loggers, whose own files are tensorboard/, csv/, wandb/, mlruns/
 evaluation.json         the policy on every program of a split
+snapshots.json          the same of all snapshots
 steps.json              the best of its schedules, step by step
 comparison.json         methods side by side
 report.html             the page that shows all this
@@ -30,6 +32,8 @@ PROGRAMS = "programs"
 """Name of the digest of the training programs in the description of a run."""
 BUDGET = ("budget_iterations", "budget_seconds")
 """Limits of a training in its description, which a resumption may change."""
+SNAPSHOTS = "snapshots"
+"""Folder of the snapshots in a run folder."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +88,7 @@ class RunFolder:
     checkpoint = _File("checkpoint.pt")
     previous = _File("checkpoint.previous.pt")
     policy = _File("policy.pt")
-    tensorboard = _File("tensorboard")
+    snapshot_evaluation = _File("snapshots.json")
     evaluation = _File("evaluation.json")
     steps = _File("steps.json")
     comparison = _File("comparison.json")
@@ -191,6 +195,22 @@ class RunFolder:
             return conform(RunProblem, known)
         except (TypeError, MismatchError) as error:
             raise StorageError(f"{self.config} is damaged ({error}): restore it or train again") from error
+
+    def snapshot(self, iteration: int) -> Path:
+        """Return the file of the snapshot after an iteration; make its folder where it is missing.
+
+        Raises:
+            StorageError: The folder cannot be made.
+        """
+        file = self.path / SNAPSHOTS / f"policy-{iteration:06d}.pt"
+        with _written(file.parent):
+            file.parent.mkdir(exist_ok=True)
+        return file
+
+    def snapshots(self) -> dict[int, Path]:
+        """Return the files of the snapshots by iteration, in order."""
+        files = sorted((self.path / SNAPSHOTS).glob("policy-*.pt"))
+        return {int(file.stem.removeprefix("policy-")): file for file in files}
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """Return the metrics of all iterations; a last line that was cut off is left out.

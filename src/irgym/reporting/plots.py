@@ -141,7 +141,7 @@ def training_curves(
 
 def _named(text: str, gain: str) -> str:
     """Return the words for a quantity or a title."""
-    return text.replace("_", " ").replace("speedup", gain)
+    return text.removesuffix("_s").replace("_", " ").replace("speedup", gain)
 
 
 def _points(metrics: Sequence[Mapping[str, Any]], name: str) -> list[tuple[float, float]]:

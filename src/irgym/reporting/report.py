@@ -21,12 +21,15 @@ from irgym.reporting.plots import anytime_curves, per_program, training_curves
 PANELS = (
     ("mean reward", ("reward_mean", "validation")),
     ("speedup of the episodes", ("speedup", "best_speedup")),
-    ("entropy (nats)", ("entropy",)),
+    ("speedup on the test programs", ("eval_speedup",)),
+    ("entropy (nats)", ("entropy", "eval_entropy")),
     ("policy loss", ("policy_loss",)),
     ("value loss", ("value_loss",)),
     ("divergence from the old policy (nats)", ("kl",)),
     ("explained variance of the returns", ("explained_variance",)),
+    ("norm of the gradient before clipping", ("grad_norm", "value_grad_norm")),
     ("exploration", ("epsilon",)),
+    ("seconds of an iteration", ("collecting_s", "measuring_s", "learning_s", "values_s", "evaluating_s")),
     ("evaluations a second", ("evaluations_per_s",)),
 )
 """Training curves: title and the metrics in one panel."""

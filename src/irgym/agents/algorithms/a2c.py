@@ -104,6 +104,7 @@ class A2C(ActorCriticLearner[A2CConfig]):
             value_loss=value_loss.item(),
             explained_variance=explained_variance(returns, old_values),
             lr=lr,
+            grad_norm=self.descent.mean_norm(),
         )
 
     def state_dict(self) -> dict[str, Any]:

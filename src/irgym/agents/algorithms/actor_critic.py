@@ -1,7 +1,6 @@
 """Base of the policy-gradient learners: an actor, a critic, and the collection of episodes."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
@@ -17,6 +16,7 @@ from irgym.agents.episodes.trajectories import Trajectories, select_episodes
 from irgym.agents.hyperparameters import (
     Positive,
     Share,
+    StartOptions,
     TrainingOptions,
     Weight,
 )
@@ -32,7 +32,7 @@ from irgym.policies.layout import LAYOUTS, IntArray
 
 
 @dataclass(frozen=True)
-class ActorCriticConfig(TrainingOptions):
+class ActorCriticConfig(StartOptions, TrainingOptions):
     """Hyper-parameters that all policy-gradient learners have."""
 
     lr: Positive = 1e-3
@@ -63,11 +63,6 @@ class ActorCriticConfig(TrainingOptions):
 
     After arXiv 2308.14364, section 4; see `irgym.core.capabilities.CostFeatures`. A policy needs them
     neither in training nor in use.
-    """
-    start: str = ""
-    """File of a policy to start from, such as one that imitates searches; empty for random weights.
-
-    A resumption needs the file too.
     """
 
     def check(self) -> None:
@@ -114,7 +109,7 @@ class ActorCriticLearner(Generic[C]):
             )
         self.encoder = self.network.actor.encoder
         if config.start:
-            start_from(Path(config.start), self.network.actor)
+            start_from(config.start, self.network.actor)
 
     def collect(
         self, epsilon: float = 0.0, group: int = 1, archive: Archive | None = None, started: int = 0

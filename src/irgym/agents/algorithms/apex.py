@@ -6,6 +6,7 @@ so nothing is in flight between iterations and the result does not depend on tim
 """
 
 import logging
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -103,10 +104,12 @@ class Apex(QLearner[ApexConfig]):
         shares = self._shares()
         calls = [assignment.call for assignment in self._assignments(shares)]
         # The gradient steps run in the thread: an interrupt ends the calls at once, and the steps end soon.
+        started = time.perf_counter()
         with ThreadPoolExecutor(1, thread_name_prefix="learner") as background:
             learning = background.submit(self.learn)
             replies = self._farm.run(calls)
             lr, loss = self.lr, learning.result()
+        played_s = time.perf_counter() - started
         outcomes: list[Outcomes] = []
         brought: list[tuple[Trajectories, Experience]] = []
         for share, call, reply in zip(shares, calls, replies, strict=True):
@@ -120,7 +123,9 @@ class Apex(QLearner[ApexConfig]):
         self._remember(brought)
         self.iteration += 1
         epsilon = float(np.mean(self._epsilons))
-        return add_up(outcomes), Statistics(value_loss=loss, epsilon=epsilon, lr=lr)
+        return replace(add_up(outcomes), collecting_s=played_s), Statistics(
+            value_loss=loss, epsilon=epsilon, lr=lr, grad_norm=self.descent.mean_norm()
+        )
 
     def _shares(self) -> list[list[int]]:
         """Draw the tasks of an iteration; return the places of each actor's share."""

@@ -49,4 +49,6 @@ class DQN(QLearner[DQNConfig]):
         self.replay.add(trajectories, config.n_step, config.gamma)
         lr, loss = self.lr, self.learn()
         self.iteration += 1
-        return outcomes, Statistics(value_loss=loss, epsilon=epsilon, lr=lr)
+        return outcomes, Statistics(
+            value_loss=loss, epsilon=epsilon, lr=lr, grad_norm=self.descent.mean_norm()
+        )

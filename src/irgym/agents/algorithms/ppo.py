@@ -5,6 +5,7 @@ log-probabilities of the behaviour, separate value epochs, max-abs advantages, a
 with off-policy correction.
 """
 
+import time
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -253,9 +254,13 @@ class PPO(ActorCriticLearner[PPOConfig]):
             if config.target_kl is not None and float(torch.stack(epoch)[:, KL].mean()) > config.target_kl:
                 break
         means = dict(zip(REPORTED, map(float, torch.stack(rows).mean(dim=0)), strict=True))
+        values_s, value_norm = None, None
         if self.value_descent is not None:
+            started = time.perf_counter()
             means["value_loss"] = self._learn_values(steps, self.value_descent)
-        return Statistics(**means)
+            values_s, value_norm = time.perf_counter() - started, self.value_descent.mean_norm()
+        norm = self.descent.mean_norm()
+        return Statistics(**means, grad_norm=norm, value_grad_norm=value_norm, values_s=values_s)
 
     def _policy_step(self, steps: Steps, entropy_weight: float) -> Tensor:
         """Take one gradient step on the clipped objective; return the quantities named in `REPORTED`."""

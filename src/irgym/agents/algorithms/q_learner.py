@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from irgym.agents.construction import check_network, spec_of
+from irgym.agents.construction import check_network, spec_of, start_from
 from irgym.agents.episodes.advantages import ReturnScale
 from irgym.agents.episodes.replay import Replay, Transitions
 from irgym.agents.episodes.rollout import Choose
@@ -22,6 +22,7 @@ from irgym.agents.hyperparameters import (
     Episodes,
     Positive,
     Share,
+    StartOptions,
     TrainingOptions,
     Weight,
 )
@@ -38,7 +39,7 @@ from irgym.policies.layout import FlatLayout
 
 
 @dataclass(frozen=True)
-class QLearnerConfig(TrainingOptions):
+class QLearnerConfig(StartOptions, TrainingOptions):
     """Hyper-parameters that all Q-learners have."""
 
     iterations: Count = 400
@@ -116,6 +117,8 @@ class QLearner(Generic[C]):
         with seeded(config.seed):
             self.network = QNetwork(spec, self.layout, config.observation)
             self.target = QNetwork(spec, self.layout, config.observation)
+        if config.start:
+            start_from(config.start, self.network)
         self.target.load_state_dict(self.network.state_dict())
         weights = self.network.parameters()
         self.descent = Descent(weights, config.lr, config.max_grad_norm, deadline=problem.deadline)

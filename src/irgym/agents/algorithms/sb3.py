@@ -15,7 +15,6 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.agents.events import without_tensorflow
 from irgym.agents.hyperparameters import Count
 from irgym.agents.optimisation import DivergedError
 from irgym.base.errors import BackendError, IrgymError
@@ -23,6 +22,7 @@ from irgym.base.values import Range, check_value
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.candidates import CandidateObservation, list_mask, padded
 from irgym.gym.spaces import action_of, gym_mask
+from irgym.loggers.events import without_tensorflow
 
 
 @dataclass(frozen=True)
@@ -112,11 +112,15 @@ def train_sb3(
     try:
         kind: Any = getattr(import_module(package), name)
         vectorised: Any = import_module("stable_baselines3.common.vec_env")
+        logging: Any = import_module("stable_baselines3.common.logger")
     except ImportError as error:
         raise BackendError(f"{package} is not installed: run pip install 'irgym[sb3]'") from error
     envs = vectorised.VecMonitor(vectorised.DummyVecEnv([make] * environments))
     try:
         model = kind("MlpPolicy", envs, seed=seed, device="cpu", **hyperparameters)
+        if not hyperparameters.keys() & {"tensorboard_log", "verbose"}:
+            # The default logger would leave a folder among the system's temporary files, and write nothing.
+            model.set_logger(logging.Logger(folder=None, output_formats=[]))
         reporter = None if reporting is None else _Reporter(reporting)
         model.learn(steps, callback=reporter)
         if reporter is not None:

@@ -82,6 +82,8 @@ class Outcomes:
         cached: How many of them the cost cache answered.
         failures: How many of them had no cost.
         predicted: Number of further states whose cost was predicted instead.
+        collecting_s: Seconds for playing the episodes.
+        measuring_s: Seconds for evaluating the costs that they ask for.
     """
 
     first: NDArray[np.float64]
@@ -93,6 +95,8 @@ class Outcomes:
     cached: int
     failures: int
     predicted: int
+    collecting_s: float = 0.0
+    measuring_s: float = 0.0
 
 
 def settle(

@@ -4,7 +4,9 @@ No action depends on a cost, so all costs are requested at the end, where the ev
 deduplicate most.
 """
 
+import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import numpy as np
@@ -103,6 +105,7 @@ def rollout(
         IrgymError: No task lets any action be taken, or one has no cost features.
         OutOfTimeError: The problem's deadline has passed.
     """
+    started = time.perf_counter()
     episodes = play(
         tasks,
         problem.reward,
@@ -113,8 +116,13 @@ def rollout(
         guide=guide,
         check=problem.deadline.check,
     )
+    played = time.perf_counter()
     measurements = problem.evaluator.evaluate(episodes.jobs)
-    return settle(episodes, tasks, measurements, problem.reward, ideal_costs(tasks, problem.peaks))
+    measured = time.perf_counter()
+    trajectories, outcomes = settle(
+        episodes, tasks, measurements, problem.reward, ideal_costs(tasks, problem.peaks)
+    )
+    return trajectories, replace(outcomes, collecting_s=played - started, measuring_s=measured - played)
 
 
 def ideal_costs(tasks: Sequence[Task[Any]], peaks: Mapping[str, float]) -> list[float | None]:

@@ -8,7 +8,6 @@ starts beyond it; reinforcement learning then refines it.
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -63,7 +62,8 @@ class ImitationConfig(RandomOptions, NetworkOptions):
     """Probability that a feature, such as a kind of node or a trait of rules, is set to 0 throughout a graph
     in training. A policy that can do without some features copes with new values of them."""
     start: str = ""
-    """File of a policy whose weights to start from; empty for random weights."""
+    """Policy whose weights to start from: a run folder, a file or a logged artefact; empty for random
+    weights."""
 
     def check(self) -> None:
         """Check the options of the network, before any search.
@@ -87,7 +87,7 @@ def actor_for(config: ImitationConfig, task: Task[Any]) -> Actor:
         first = actor.encoder.collate([task.observe(task.initial(), config.observation)])
         actor.encoder.hide(first, config.hidden_inputs, torch.Generator())
     if config.start:
-        start_from(Path(config.start), actor)
+        start_from(config.start, actor)
     return actor
 
 
