@@ -21,6 +21,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "programs": ("passes",),
     "tune": (PROGRAM, "--search", "random", "--evaluations", "4"),
     "replay": (PROGRAM, "fold0 fold2"),
+    "show": (PROGRAM, "fold0 fold2"),
     "history": (PROGRAM,),
     "train": ("passes", "--run", "new", "--iterations", "1", "--set", "episodes=2", "hidden=8"),
     "imitate": (
@@ -184,8 +185,9 @@ RIGHT = {
     ("--seed", "0"),
     ("--validate", "0"),
     ("imitate --programs", "0"),
-    ("replay schedule", " "),
     ("replay schedule", ""),
+    *((f"{command} schedule", blank) for command in ("replay", "show") for blank in (",", " ")),
+    ("show schedule", ""),
     ("train --run", "missing/[/b]"),
     ("train --run", "missing/file"),
 }
