@@ -188,6 +188,7 @@ RIGHT = {
     ("replay schedule", ""),
     *((f"{command} schedule", blank) for command in ("replay", "show") for blank in (",", " ")),
     ("show schedule", ""),
+    ("compare --trace", "{inputs}/folder"),
     ("train --run", "missing/[/b]"),
     ("train --run", "missing/file"),
 }
