@@ -33,7 +33,7 @@ from irgym.search.tree import OnEvaluated
 
 R = TypeVar("R")
 
-NameOfSearch = Annotated[str | Strategy | None, arg(constructor=Optional[str])]  # noqa: UP045 (as tyro reads)
+NameOfSearch = Annotated[str | Strategy | None, arg(name="search", constructor=Optional[str])]  # noqa: UP045 (as tyro reads)
 """A search by its name or, from Python, as a strategy; None to choose."""
 
 
@@ -220,7 +220,7 @@ class Imitating:
 
     dataset: str | None = None
     """Name of a data set; by default the environment's own."""
-    search: Annotated[str | Strategy, arg(constructor=str)] = "evolutionary"
+    search: Annotated[str | Strategy, arg(name="search", constructor=str)] = "evolutionary"
     """Search of the first round, with its options if they are to differ: beam:width=2. With `start=FILE`,
     that policy leads a guided search instead."""
     searched: int = 24
