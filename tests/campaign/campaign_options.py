@@ -21,6 +21,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "programs": ("passes",),
     "tune": (PROGRAM, "--search", "random", "--evaluations", "4"),
     "replay": (PROGRAM, "fold0 fold2"),
+    "show": (PROGRAM, "fold0 fold2"),
     "history": (PROGRAM,),
     "train": ("passes", "--run", "new", "--iterations", "1", "--set", "episodes=2", "hidden=8"),
     "imitate": (
@@ -194,8 +195,10 @@ RIGHT = {
     ("--validate", "0"),
     ("--gpus", "0"),
     ("imitate --programs", "0"),
-    ("replay schedule", " "),
     ("replay schedule", ""),
+    *((f"{command} schedule", blank) for command in ("replay", "show") for blank in (",", " ")),
+    ("show schedule", ""),
+    ("compare --trace", "{inputs}/folder"),
     ("train --run", "missing/[/b]"),
     ("train --run", "missing/file"),
 }

@@ -117,7 +117,6 @@ SCHEDULES = tuple(
         "idle0 idle0",
         "stop fold0",
         "FOLD0",
-        "fold0,fold2",
         "fold0_1",
         "[/b]",
         "\u00e9",

@@ -39,7 +39,7 @@ from irgym.search.tree import OnEvaluated
 
 R = TypeVar("R")
 
-NameOfSearch = Annotated[str | Strategy | None, arg(constructor=Optional[str])]  # noqa: UP045 (as tyro reads)
+NameOfSearch = Annotated[str | Strategy | None, arg(name="search", constructor=Optional[str])]  # noqa: UP045 (as tyro reads)
 """A search by its name or, from Python, as a strategy; None to choose."""
 _AS_TEXT: PrimitiveConstructorSpec[Any] = PrimitiveConstructorSpec(
     nargs=1,
@@ -292,7 +292,7 @@ class Imitating:
     environment's own."""
     holdout: float | None = None
     """Share of test programs, to divide the data set again; by default its splits stay, if any, or 0.1."""
-    search: Annotated[str | Strategy, arg(constructor=str)] = "evolutionary"
+    search: Annotated[str | Strategy, arg(name="search", constructor=str)] = "evolutionary"
     """Search of the first round, with its options if they are to differ: beam:width=2. With `start=FILE`,
     that policy leads a guided search instead."""
     searched: int = 24

@@ -85,6 +85,10 @@ def shown(
     jobs = [task.job(state) for state in states]
     known = [job.known for job in jobs]
     costs: tuple[float, ...] | None = None
+    if measuring.farm is not None and (not measure or known[0] is not None):
+        raise IrgymError(
+            f"nothing is measured on the farm {measuring.farm!r}: leave it out, or add --measure"
+        )
     if all(measurement is not None for measurement in known):
         costs = tuple(measurement.cost for measurement in known if measurement is not None)
     elif measure:

@@ -55,7 +55,7 @@ class Compare:
                 comparison = compare(
                     self.environment,
                     self.programs,
-                    methods=words_in(self.methods) or None,
+                    methods=words_in(self.methods) if self.methods else None,
                     seconds=self.seconds,
                     seed=self.seed,
                     comparing=replace(self.comparing, also=also, inputs=self._inputs()),

@@ -63,8 +63,8 @@ class Tune:
             raise IrgymError("--seconds and --add-seconds both say how long to search: leave one out")
         check_file(self.report)
         if self.trace is not None:
-            form_of(self.trace, TREES)
             check_file(self.trace)
+            form_of(self.trace, TREES)
         named = with_ranges(self.uri, self.range)
         made = named_object(named)
         program, inputs = made or (named, ())
