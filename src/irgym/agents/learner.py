@@ -1,11 +1,12 @@
 """Interfaces between training and algorithms: a configuration, and the learner that it builds."""
 
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.problem import Problem
-from irgym.networks.policy import TorchPolicy
+from irgym.policies.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,32 @@ class Statistics:
     lr: float | None = None
 
 
+class Trained(Policy, Protocol):
+    """A policy that can be written as a file.
+
+    Attributes:
+        environment: Name of the environment that it was trained on.
+        targets: Names of the targets that it was trained on.
+    """
+
+    environment: str
+    targets: tuple[str, ...]
+
+    @property
+    def finite(self) -> bool:
+        """Whether all weights are finite numbers."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write the policy.
+
+        Raises:
+            IrgymError: A weight is not finite.
+            StorageError: The file cannot be written.
+        """
+        ...
+
+
 class Learner(Protocol):
     """An algorithm in training."""
 
@@ -45,8 +72,8 @@ class Learner(Protocol):
         """Collect episodes and learn from them."""
         ...
 
-    def policy(self) -> TorchPolicy:
-        """Return the current policy; it shares its weights with the learner."""
+    def policy(self) -> Trained:
+        """Return the current policy, a `TorchPolicy` for irgym's networks; it may share weights."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

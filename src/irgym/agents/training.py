@@ -12,9 +12,10 @@ import torch
 
 from irgym.agents import checkpoint
 from irgym.agents.deadline import OutOfTimeError
+from irgym.agents.episodes.greedy import greedy_return
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.episodes.rollout import rollout
-from irgym.agents.learner import AgentConfig, Learner, Statistics
+from irgym.agents.learner import AgentConfig, Learner, Statistics, Trained
 from irgym.agents.metrics import Metrics, Progress, metrics_of
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
@@ -27,7 +28,9 @@ from irgym.measure.evaluators import Measured
 from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
 from irgym.policies import heads
+from irgym.policies.plain import PlainPolicy
 from irgym.policies.run_folder import RunFolder
+from irgym.policies.sb3 import Sb3Policy
 
 SECURED = 10
 """A checkpoint precedes each iteration once the time left is below this multiple of the longest iteration."""
@@ -63,7 +66,7 @@ def train(
     iterations: int | None = None,
     seconds: float | None = None,
     progress: OnIteration | None = None,
-) -> TorchPolicy:
+) -> TorchPolicy | Sb3Policy:
     """Train an agent, or continue a training exactly where its last checkpoint left it.
 
     Args:
@@ -108,7 +111,11 @@ def train(
             f"no iteration was finished within {seconds:g} s, so nothing was learned: give more --seconds, "
             "or make iterations shorter (--set episodes=N); --resume goes on with this run"
         )
-    return TorchPolicy.load(folder.policy)
+    if isinstance(learner.policy(), TorchPolicy):
+        return TorchPolicy.load(folder.policy)
+    policy = PlainPolicy.load(folder.policy)
+    assert isinstance(policy, Sb3Policy)
+    return policy
 
 
 @dataclass
@@ -244,9 +251,10 @@ class _Training:
     def _validates(self) -> bool:
         return self.learner.config.validate_every > 0 and len(self.setup.validation) > 0
 
-    def _policy(self) -> TorchPolicy:
-        network = self.learner.policy().network
-        return TorchPolicy(network, self.setup.environment, targets_of(self.problem.tasks))
+    def _policy(self) -> Trained:
+        policy = self.learner.policy()
+        policy.environment, policy.targets = self.setup.environment, targets_of(self.problem.tasks)
+        return policy
 
 
 def _values_of(config: AgentConfig) -> dict[str, Any]:
@@ -255,8 +263,10 @@ def _values_of(config: AgentConfig) -> dict[str, Any]:
     return {"agent": type(config).__name__, "config": values}
 
 
-def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Problem) -> float:
+def greedy_score(policy: Trained, tasks: Sequence[Task[Any]], problem: Problem) -> float:
     """Return the mean return over `tasks` of the policy's most probable actions, without shaping."""
+    if not isinstance(policy, TorchPolicy):
+        return greedy_return(policy, problem, tasks)
     network = policy.network
 
     def choose(batch: Batch, legal: BoolArray) -> heads.Draw:

@@ -4,8 +4,10 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
+from irgym.api.policies import GivenPolicies, named_methods
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
@@ -22,7 +24,7 @@ def compare(
     environment: str,
     programs: Sequence[str | Path] = (),
     *,
-    methods: Sequence[str] | None = None,
+    methods: Sequence[Any] | None = None,
     seconds: float | None = None,
     seed: int = 0,
     comparing: Comparing = Comparing(),
@@ -35,7 +37,8 @@ def compare(
         environment: Name of the environment.
         programs: URIs or files; by default a split of the data set.
         methods: `base`, a default schedule, a search, `policy:NAME` (never worse than `base`), `raw:NAME`
-            (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline; by
+            (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline; also
+            policies, as `irgym.policies.foreign.adapted` takes them, or pairs of a name and such a policy. By
             default the environment's own choice.
         seconds: Time for each search on each program; 10 if no number of evaluations is given.
         seed: Seed of all random choices.
@@ -55,10 +58,11 @@ def compare(
     for name in (checked(measuring, Measuring).objective, *others):
         check_objective(found, name)
     split = dataset_named(found, comparing.dataset).split
+    texts, given = named_methods(found.default_methods if methods is None else methods)
     plan = ComparisonPlan(
         environment=found,
         programs=tuple(_uris(programs) or spread(split(comparing.split), comparing.limit)),
-        methods=found.default_methods if methods is None else texts_of(methods, "methods"),
+        methods=texts,
         budget=limits,
         seed=seed,
         backend=measuring.processor,
@@ -73,7 +77,7 @@ def compare(
         done = _done(places) if comparing.resume else None
         bench = held.enter_context(measuring.bench(found))
         recorder = _Recorder(places, observer or ComparisonObserver())
-        comparison = run_comparison(plan, bench, observer=recorder, done=done)
+        comparison = run_comparison(plan, bench, GivenPolicies(found, given), recorder, done)
         recorder.record(comparison)
     return comparison
 

@@ -1,6 +1,7 @@
 """`irgym.train` and `irgym.evaluate`: a policy from a data set, and how good it is on other programs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,7 @@ from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
 from irgym.api.requests import Measuring, Training, checked
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
+from irgym.api.subjects import subject_of
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
 from irgym.base.json_files import write_json
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from irgym.agents.metrics import Metrics
     from irgym.agents.problem import Problem
     from irgym.networks.policy import TorchPolicy
+    from irgym.policies.sb3 import Sb3Policy
 
 TRIED = 64
 """Training programs on which a policy is tried at the end of a training without validation."""
@@ -51,7 +54,7 @@ def train(
     measuring: Measuring = Measuring(),
     note: Callable[[str], None] | None = None,
     progress: "Callable[[Metrics], None] | None" = None,
-) -> "TorchPolicy":
+) -> "TorchPolicy | Sb3Policy":
     """Train a policy on the training programs of a data set; keep metrics and checkpoints in a run folder.
 
     An interrupt loses only what came after the last checkpoint.
@@ -163,7 +166,7 @@ class _Plan:
         problem: "Problem",
         seconds: float | None,
         progress: "Callable[[Metrics], None] | None",
-    ) -> "TorchPolicy":
+    ) -> "TorchPolicy | Sb3Policy":
         """Train."""
         from irgym.agents.training import Setup
         from irgym.agents.training import train as run_training
@@ -211,7 +214,7 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
     validate = recipe.validate if training.validate is None else training.validate
     screen = recipe.screen if training.screen is None else training.screen
     require_torch("training")
-    from irgym.agents import AGENTS
+    from irgym.agents.naming import agent_named
 
     programs = dataset_named(environment, training.dataset)
     if not programs.train:
@@ -221,7 +224,7 @@ def _planned(environment: Environment, training: Training, measuring: Measuring,
     values = {**recipe.hyperparameters, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
         values["observation"] = training.observation
-    config = configured(AGENTS.load(recipe.agent), values, seed, recipe.agent)
+    config = configured(agent_named(recipe.agent), values, seed, recipe.agent)
     if bool(validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     filled = replace(training, limit=limit, validate=validate, screen=screen)
@@ -255,15 +258,15 @@ def _own_target(problem: RunProblem) -> str | None:
 
 
 def evaluate(
-    run: str | Path,
+    run: Any,
     *,
+    environment: str | None = None,
     split: str = "test",
     dataset: str | None = None,
     limit: int | None = None,
     seed: int = 0,
     measuring: Measuring = Measuring(),
     observer: ComparisonObserver | None = None,
-    note: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Run a trained policy on every program of a split, greedily and without a search.
 
@@ -271,21 +274,21 @@ def evaluate(
     is never worse than the original. The policy's final state as it is, by which to judge the policy, is
     another method of the comparison.
 
-    Writes the comparison into the folder, and the schedule of the greatest speedup, step by step.
+    Writes the comparison into the run folder, and the schedule of the greatest speedup, step by step.
 
     Args:
-        run: Run folder.
+        run: Run folder; where the environment is named also another policy, see `irgym.api.subjects`.
+        environment: Name of the environment, for a policy that has no run folder; by default the run's.
         split: Which programs, `train` or `test`.
-        dataset: Name of a data set; by default the run's.
+        dataset: Name of a data set; by default the run's, or the environment's own.
         limit: Only this many programs, evenly spread over the split.
         seed: Seed of the inputs that results are checked on.
         measuring: Objective, back end, target and farm; by default those of the run, but for the farm, and
             this machine if the run has several targets.
-        observer: Sees each result and the progress.
-        note: Called with a line if the policy changes no program.
+        observer: Sees each result and the progress, and is told if the policy changes no program.
 
     Returns:
-        A comparison with two methods: `policy:FOLDER`, and the raw policy, `raw:FOLDER`.
+        A comparison with two methods: `policy:NAME`, NAME being the folder, and the raw policy, `raw:NAME`.
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense.
@@ -293,10 +296,10 @@ def evaluate(
     """
     check_options(seed=seed, limit=limit, dataset=dataset, split=split)
     checked(measuring, Measuring)
-    folder = RunFolder(path_of(run, "a run folder"))
-    problem = folder.problem()
-    check_file(folder.evaluation)
-    found = environment_named(problem.environment)
+    subject = subject_of(run, environment)
+    problem, folder, found = subject.problem, subject.folder, subject.policies.environment
+    if folder is not None:
+        check_file(folder.evaluation)
     programs = dataset_named(found, problem.dataset if dataset is None else dataset)
     where = replace(
         measuring,
@@ -308,7 +311,7 @@ def evaluate(
     plan = ComparisonPlan(
         environment=found,
         programs=tuple(spread(programs.split(split), limit)),
-        methods=(f"policy:{folder.path}",),
+        methods=(subject.method,),
         budget=Budget(evaluations=1),
         seed=seed,
         backend=where.backend,
@@ -316,12 +319,16 @@ def evaluate(
         objective=where.objective,
     )
     check_objective(found, plan.objective)
-    with lock_for(folder.evaluation), where.bench(found) as bench:
-        comparison = run_comparison(plan, bench, observer=observer)
-        write_json(folder.evaluation, comparison.to_json())
-        write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
-    if note is not None and _leaves_all(comparison, where, found):
-        note(note_of_no_change(found, len(plan.programs)))
+    with ExitStack() as held:
+        if folder is not None:
+            held.enter_context(lock_for(folder.evaluation))
+        bench = held.enter_context(where.bench(found))
+        comparison = run_comparison(plan, bench, subject.policies, observer)
+        if folder is not None:
+            write_json(folder.evaluation, comparison.to_json())
+            write_steps(folder.steps, _best_steps(comparison, plan.methods[0], where, found, bench))
+    if observer is not None and _leaves_all(comparison, where, found):
+        observer.note(note_of_no_change(found, len(plan.programs)))
     return comparison
 
 

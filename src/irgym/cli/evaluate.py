@@ -6,9 +6,10 @@ from typing import Literal
 
 from tyro.conf import OmitArgPrefixes, Positional
 
+from irgym.api.jit_cse import JIT_CSE, evaluate_jit_cse
 from irgym.api.requests import Measuring
 from irgym.api.training import evaluate
-from irgym.cli.output import console, write_json_to
+from irgym.cli.output import Output, StatusLine, console, write_json_to
 from irgym.cli.progress import Shown
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW, Row
@@ -29,8 +30,12 @@ class Evaluate:
     step.
     """
 
-    folder: Positional[Path]
-    """Run folder."""
+    folder: Positional[str]
+    """Run folder; with --environment also another policy: the name of one that ships, sb3:FILE, or
+    file.py:function or package.module:function, which returns one."""
+    environment: str | None = None
+    """Name of the environment, for a policy that has no run folder; by default the run's. irgym/JitCse-v0
+    takes models of Stable-Baselines3."""
     split: Literal["train", "test"] = "test"
     """Which programs."""
     dataset: str | None = None
@@ -47,17 +52,28 @@ class Evaluate:
     def run(self) -> None:
         """Evaluate, print, record."""
         out = console()
+        if self.environment == JIT_CSE:
+            evaluation = evaluate_jit_cse(
+                self.folder,
+                split=self.split,
+                dataset=self.dataset,
+                limit=self.limit,
+                target=self.measuring.target,
+            )
+            out.print(evaluation.text)
+            write_json_to(self.json, evaluation.to_json())
+            return
         notes: list[str] = []
         with out.status("evaluating") as status:
             comparison = evaluate(
                 self.folder,
+                environment=self.environment,
                 split=self.split,
                 dataset=self.dataset,
                 limit=self.limit,
                 seed=self.seed,
                 measuring=self.measuring,
-                observer=Shown(out, status, with_method=False),
-                note=notes.append,
+                observer=_Shown(out, status, notes),
             )
         out.print(_table(comparison))
         for line in _schedules(comparison):
@@ -71,6 +87,18 @@ class Evaluate:
             out.print(note)
         out.print(conditions(comparison), style="dim")
         write_json_to(self.json, comparison.to_json())
+
+
+class _Shown(Shown):
+    """Shows which program is at hand, and keeps notes for the end."""
+
+    def __init__(self, out: Output, status: StatusLine, notes: list[str]) -> None:
+        super().__init__(out, status, with_method=False)
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        """Keep a note."""
+        self._notes.append(text)
 
 
 def _means(comparison: Comparison, line: Summary) -> str:

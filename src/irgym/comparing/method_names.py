@@ -8,6 +8,7 @@ from irgym.comparing.policy_methods import RawPolicy, RolledOut
 from irgym.comparing.rows import BASE, POLICY, RAW
 from irgym.core.environment import Environment
 from irgym.policies.policy import Policy
+from irgym.policies.sb3_files import PREFIX
 from irgym.search import SEARCHES
 from irgym.search.strategy import needs_policy
 
@@ -21,9 +22,13 @@ def policy_of(method: Method) -> str:
 
 
 def with_raw(methods: Sequence[str]) -> list[str]:
-    """Return the texts of distinct methods; `raw:NAME` comes after each `policy:NAME`."""
+    """Return the texts of distinct methods; `raw:NAME` comes after each `policy:NAME`.
+
+    `sb3:FILE`, a model of Stable-Baselines3, is short for `policy:sb3:FILE`.
+    """
     found: list[str] = []
-    for text in methods:
+    for method in methods:
+        text = f"{POLICY}:{method}" if method.startswith(PREFIX) else method
         kind, colon, policy = text.partition(":")
         found += [text, f"{RAW}:{policy}"] if kind == POLICY and colon else [text]
     return list(dict.fromkeys(found))
@@ -59,7 +64,8 @@ def parse_method(text: str, environment: Environment, load_policy: Callable[[str
         raw = RawPolicy(f"{RAW}:{policy}", load_policy(policy))
         return raw if name == RAW else RolledOut(text, raw)
     if name not in SEARCHES:
-        known = [BASE, *pipelines, *SEARCHES.names(), "policy:NAME", "raw:NAME", "guided:NAME", *baselines]
+        named = ("policy:NAME", "raw:NAME", "guided:NAME", "sb3:FILE")
+        known = [BASE, *pipelines, *SEARCHES.names(), *named, *baselines]
         raise IrgymError(f"there is no method {text!r}: choose among {', '.join(known)}")
     strategy = SEARCHES.load(name)()
     if needs_policy(strategy) and not colon:

@@ -114,7 +114,8 @@ class Batched:
 
         Args:
             places: Where.
-            choices: Elements of `gym_space`; one that does not apply changes nothing and costs a step.
+            choices: Actions, or elements of `gym_space`; one that does not apply costs a step, and changes
+                nothing.
 
         Returns:
             Rewards, whether episodes ended, and whether they were cut off, each of shape [len(places)].
@@ -149,7 +150,7 @@ class Batched:
         moving: list[tuple[Episode, Action]] = []
         for episode, choice in zip(episodes, choices, strict=True):
             node = episode.node
-            action = action_of(node.task.space, choice, node.mask)
+            action = choice if isinstance(choice, Action) else action_of(node.task.space, choice, node.mask)
             episode.applied = node.task.space.allows(node.mask, action)
             if episode.applied:
                 moving.append((episode, action))
