@@ -21,7 +21,7 @@ GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 MEASURED = sorted((ROOT / "docs" / "measured").glob("*.md"))
 PAGES = [*GUIDES, *REFERENCE, *MEASURED]
-WORDS = 30_000
+WORDS = 30_350
 """Words of the guides, at most."""
 
 

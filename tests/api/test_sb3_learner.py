@@ -215,3 +215,12 @@ def test_hyper_parameters_are_the_algorithms_own():
     assert config(clip_range=0.3).clip_range == 0.3 and config().n_steps == 2048
     with pytest.raises(IrgymError, match=r"n_steps of sb3:MaskablePPO is 0.5: choose a whole number"):
         config(n_steps=0.5)
+
+
+def test_a_function_of_a_file_returns_a_policy(tmp_path: Path):
+    source = "def make():\n    return lambda observation, mask: int(mask.nonzero()[0][0])\n"
+    (tmp_path / "agent.py").write_text(source)
+    comparison = irgym.compare("passes", URIS[:1], methods=[f"policy:{tmp_path / 'agent.py'}:make"])
+    assert all(row.cost is not None for row in comparison.rows)
+    with pytest.raises(IrgymError, match="has no function none: name one that returns a policy"):
+        irgym.compare("passes", URIS[:1], methods=[f"policy:{tmp_path / 'agent.py'}:none"])
