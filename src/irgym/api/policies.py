@@ -86,7 +86,7 @@ def named_methods(methods: Sequence[Any]) -> tuple[tuple[str, ...], dict[str, An
         if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name):
             raise IrgymError(f"{name!r} cannot name a policy: choose letters, digits, hyphens and dots")
         if named and name in given:
-            raise IrgymError(f"two policies have the name {name}: give each its own")
+            raise IrgymError(f"two policies have the name {name}: rename one")
         number = 2
         while not named and name in given:
             name, number = f"{name_of(policy)}-{number}", number + 1

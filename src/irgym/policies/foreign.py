@@ -55,7 +55,7 @@ def network_of(model: Any) -> Sb3Network:
     """Return the network of a model of Stable-Baselines3, its weights copied.
 
     Raises:
-        IrgymError: The model has layers that only its own code can run.
+        IrgymError: The model has layers that only the model's code can run.
     """
     weights = {name: value.detach().cpu().numpy().copy() for name, value in model.policy.state_dict().items()}
     options: dict[str, Any] = model.policy_kwargs or {}

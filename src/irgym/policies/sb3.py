@@ -26,7 +26,7 @@ ROOTS = ("mlp_extractor.policy_net", "q_net.q_net", "quantile_net.quantile_net",
 """Prefixes of the hidden layers of actors, of Q-networks, of quantile networks, and of ARS's policy."""
 
 OWN_FEATURES = re.compile(r"(pi_|vf_)?features_extractor\.")
-"""Weights before the perceptron, which only the model's own code can run."""
+"""Weights before the perceptron, which only the model's code can run."""
 
 MEMORY = "lstm_actor"
 """Prefix of a recurrent policy's LSTM."""
@@ -41,7 +41,7 @@ class Sb3Network:
         activation: `tanh` or `relu`.
 
     Raises:
-        IrgymError: The model has layers that only its own code can run.
+        IrgymError: The model has layers that only the model's code can run.
     """
 
     weights: Mapping[str, FloatArray]
@@ -50,8 +50,8 @@ class Sb3Network:
     def __post_init__(self) -> None:
         if any(OWN_FEATURES.match(name) for name in self.weights):
             raise IrgymError(
-                "the model has a features extractor of its own: give the model itself from Python, or train "
-                "one with MlpPolicy"
+                "the model has a features extractor of another kind: train one with MlpPolicy, or give a function "
+                "from Python that calls its predict"
             )
         if not self._layers:
             raise IrgymError("the model has no layers that score actions: train one with MlpPolicy")

@@ -58,7 +58,7 @@ def load_archive(path: Path, task: Task[Any], observation: str = "") -> Sb3Polic
     Raises:
         StorageError: The file is missing, damaged or of another kind.
         UnsuitedPolicyError: It suits the task by no observation, or by several.
-        IrgymError: It has layers that only its own code can run.
+        IrgymError: It has layers that only the model's code can run.
     """
     network = read_network(path)
     return suited(network, task, observation)
@@ -102,7 +102,7 @@ def read_network(path: Path) -> Sb3Network:
 
     Raises:
         StorageError: The file is missing, damaged or of another kind.
-        IrgymError: It has layers that only its own code can run.
+        IrgymError: It has layers that only the model's code can run.
     """
     if not path.exists():
         raise StorageError(f"there is no model at {path}: check the path")
