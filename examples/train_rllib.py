@@ -6,12 +6,12 @@ pip install "ray[rllib]".
 
 import gymnasium
 import numpy as np
-import ray
+import ray  # pyright: ignore[reportMissingImports]
 import tyro
-from ray.rllib.algorithms.ppo import PPOConfig
-from ray.rllib.core.rl_module.rl_module import RLModuleSpec
-from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule
-from ray.tune.registry import register_env
+from ray.rllib.algorithms.ppo import PPOConfig  # pyright: ignore[reportMissingImports]
+from ray.rllib.core.rl_module.rl_module import RLModuleSpec  # pyright: ignore[reportMissingImports]
+from ray.rllib.examples.rl_modules.classes.action_masking_rlm import ActionMaskingTorchRLModule  # pyright: ignore[reportMissingImports]
+from ray.tune.registry import register_env  # pyright: ignore[reportMissingImports]
 
 import irgym  # noqa: F401  (registers irgym/Loops-v0)
 from irgym.gym.masked import MaskedObservation

@@ -28,13 +28,14 @@ def main(steps: int = 400, seed: int = 0) -> None:
     env.append_transform(ActionMask())
     env.append_transform(DoubleToFloat())
     env.set_seed(seed)
-    inputs, actions = single.observation_space["observation"].shape[0], single.action_space.n
+    shown, _ = single.reset(seed=seed)
+    inputs, actions = len(shown["observation"]), len(shown["action_mask"])
     scores = TensorDictModule(
         MLP(inputs, actions, num_cells=[128, 128]), in_keys=["observation"], out_keys=["logits"]
     )
     actor = ProbabilisticActor(
         scores,
-        in_keys={"logits": "logits", "mask": "action_mask"},
+        in_keys={"logits": "logits", "mask": "action_mask"},  # pyright: ignore[reportArgumentType]
         distribution_class=MaskedCategorical,
         return_log_prob=True,
     )

@@ -50,8 +50,8 @@ class Sb3Network:
     def __post_init__(self) -> None:
         if any(OWN_FEATURES.match(name) for name in self.weights):
             raise IrgymError(
-                "the model has a features extractor of another kind: train one with MlpPolicy, or give a function "
-                "from Python that calls its predict"
+                "the model has a features extractor of another kind: train one with MlpPolicy, or give a "
+                "function from Python that calls its predict"
             )
         if not self._layers:
             raise IrgymError("the model has no layers that score actions: train one with MlpPolicy")
