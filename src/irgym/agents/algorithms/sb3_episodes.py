@@ -5,12 +5,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from gymnasium.spaces import Box
 from numpy.typing import NDArray
 from stable_baselines3.common.vec_env import VecEnv
 
 from irgym.agents.episodes.greedy import course_of
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.problem import Problem
+from irgym.base.errors import IrgymError
 from irgym.core.cost import Evaluator, Job, Measurement
 from irgym.gym.batched import Batched
 from irgym.gym.spaces import gym_space
@@ -83,6 +85,11 @@ class Sb3Episodes(VecEnv):
     def __init__(self, problem: Problem, observation: str, count: int, seed: int) -> None:
         self.counting = Counting(problem.evaluator)
         course = course_of(problem, observation, self.counting)
+        shown: Any = course.views[0].space()
+        if not isinstance(shown, Box):
+            arrays = [name for name, view in course.tasks[0].views.items() if isinstance(view.space(), Box)]
+            remedy = f"set observation to {' or '.join(arrays)}" if arrays else "choose an agent of irgym"
+            raise IrgymError(f"{course.views[0].name} is no array, as Stable-Baselines3 reads: {remedy}")
         self._batched = Batched(course, count)
         for place in range(count):
             self._batched.seed(place, seed + place)
@@ -91,7 +98,7 @@ class Sb3Episodes(VecEnv):
         self._returns = np.zeros(count)
         self._actions: Any = None
         super().__init__(  # pyright: ignore[reportUnknownMemberType]
-            count, course.views[0].space(), gym_space(problem.tasks[0].space)
+            count, shown, gym_space(problem.tasks[0].space)
         )
 
     def reset(self) -> Any:
