@@ -117,3 +117,19 @@ def test_plugin_keeps_the_rules(tmp_path: Path):
     )
     assert done.returncode == 0, done.stdout
     assert "3 passed" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "package", "words"),
+    [
+        ("train_torchrl", "torchrl", "policy:torchrl"),
+        ("train_rllib", "ray.rllib", "mean return of episodes"),
+    ],
+)
+def test_learners_of_other_libraries_train_with_masks(name: str, package: str, words: str):
+    pytest.importorskip(package.partition(".")[0])
+    script = str(EXAMPLES / f"{name}.py")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", script], capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0 and words in done.stdout, done.stderr

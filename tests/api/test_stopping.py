@@ -10,7 +10,7 @@ from passes import PASSES, SPACE, TIME, URIS, PassTask
 import irgym
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
 from irgym.cli.main import main
-from irgym.comparing.comparison import run_comparison
+from irgym.comparing.comparison import ComparisonObserver, run_comparison
 from irgym.envs.loops.environment import LOOPS
 from irgym.networks.policy import TorchPolicy
 from irgym.policies.run_folder import RunFolder
@@ -22,6 +22,16 @@ SAID = (
     "the policy leaves {} tried unchanged: start from a policy that imitates searches (irgym imitate passes "
     "--out FILE, then irgym train --set start=FILE)"
 )
+
+
+class Noting(ComparisonObserver):
+    """Keeps notes."""
+
+    def __init__(self, notes: list[str]) -> None:
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        self._notes.append(text)
 
 
 def prefer(policy: TorchPolicy, name: str, path: Path) -> TorchPolicy:
@@ -79,7 +89,7 @@ def test_a_program_that_fails_or_changes_is_enough(stopping: Path, monkeypatch: 
 
         monkeypatch.setattr("irgym.api.training.run_comparison", run)
         said: list[str] = []
-        irgym.evaluate(stopping, evaluating=irgym.Evaluating(limit=2), note=said.append)
+        irgym.evaluate(stopping, evaluating=irgym.Evaluating(limit=2), observer=Noting(said))
         return said
 
     assert len(changed()) == 1

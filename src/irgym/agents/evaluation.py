@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import torch
 
+from irgym.agents.episodes.greedy import greedy_return
 from irgym.agents.episodes.rollout import Choose, play, rollout
+from irgym.agents.learner import Trained
 from irgym.agents.problem import Problem
 from irgym.core.actions import BoolArray
 from irgym.core.reward import LogSpeedup
@@ -19,6 +21,7 @@ from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
 from irgym.policies import heads
 from irgym.policies.layout import IntArray
+from irgym.search.rollouts import rollout as rollout_of
 
 OnChoice = Callable[[torch.Tensor, torch.Tensor, IntArray], None]
 
@@ -57,7 +60,7 @@ class Evaluation:
         return math.exp(sum(map(math.log, gains)) / len(gains)) if gains else None
 
 
-def evaluate_policy(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Problem) -> Evaluation:
+def evaluate_policy(policy: Trained, tasks: Sequence[Task[Any]], problem: Problem) -> Evaluation:
     """Take the policy's most probable actions on each task, and evaluate the first and the last state.
 
     Nothing random is drawn, so that a training goes on as it would have without the evaluation.
@@ -65,6 +68,14 @@ def evaluate_policy(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Pr
     Raises:
         OutOfTimeError: The problem's deadline has passed.
     """
+    if not isinstance(policy, TorchPolicy):
+        ends = [rollout_of(task, policy, 1, None)[0][-1].state for task in tasks]
+        jobs = [
+            task.job(state) for task, end in zip(tasks, ends, strict=True) for state in (task.initial(), end)
+        ]
+        problem.deadline.check()
+        found = [measurement.cost for measurement in problem.evaluator.evaluate(jobs)]
+        return Evaluation(_results(tasks, found[::2], found[1::2]), None)
     entropies: list[torch.Tensor] = []
 
     def record(scores: torch.Tensor, legal: torch.Tensor, choices: IntArray) -> None:
@@ -82,12 +93,20 @@ def evaluate_policy(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Pr
     # This reward asks for the costs of the first and the last state alone; it is not paid here.
     episodes = play(tasks, LogSpeedup(), network.encoder, network.layout, choose_in_time)
     costs = [measurement.cost for measurement in problem.evaluator.evaluate(episodes.jobs)]
+    firsts = [costs[row[0]] for row in episodes.asked]
+    lasts = [costs[row[-1]] for row in episodes.asked]
+    return Evaluation(
+        _results(tasks, firsts, lasts), float(torch.cat(entropies).mean()) if entropies else None
+    )
+
+
+def _results(
+    tasks: Sequence[Task[Any]], firsts: Sequence[float], lasts: Sequence[float]
+) -> tuple[ProgramResult, ...]:
+    """Return the results of programs, with the costs of their first and last states."""
     several = len({task.target_text for task in tasks}) > 1
-    rows = [
-        _result(f"{task.uri} on {task.target_text}" if several else task.uri, costs[row[0]], costs[row[-1]])
-        for task, row in zip(tasks, episodes.asked, strict=True)
-    ]
-    return Evaluation(tuple(rows), float(torch.cat(entropies).mean()) if entropies else None)
+    names = [f"{task.uri} on {task.target_text}" if several else task.uri for task in tasks]
+    return tuple(map(_result, names, firsts, lasts))
 
 
 def _result(program: str, first: float, last: float) -> ProgramResult:
@@ -95,8 +114,10 @@ def _result(program: str, first: float, last: float) -> ProgramResult:
     return ProgramResult(program, last if math.isfinite(last) else None, first / last if known else None)
 
 
-def greedy_score(policy: TorchPolicy, tasks: Sequence[Task[Any]], problem: Problem) -> float:
+def greedy_score(policy: Trained, tasks: Sequence[Task[Any]], problem: Problem) -> float:
     """Return the mean return over `tasks` of the policy's most probable actions, without shaping."""
+    if not isinstance(policy, TorchPolicy):
+        return greedy_return(policy, problem, tasks)
     network = policy.network
     _, outcomes = rollout(tasks, problem.unshaped(), network.encoder, network.layout, greedy(policy))
     return float(outcomes.returns.mean())

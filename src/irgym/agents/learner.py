@@ -1,11 +1,13 @@
 """Interfaces between training and algorithms: a configuration, and the learner that it builds."""
 
 from dataclasses import MISSING, dataclass, fields, is_dataclass
+from pathlib import Path
 from typing import Any, Protocol, cast
 
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.problem import Problem
-from irgym.networks.policy import TorchPolicy
+from irgym.core.limits import Limits
+from irgym.policies.policy import Policy
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,34 @@ class Statistics:
     values_s: float | None = None
 
 
+class Trained(Policy, Protocol):
+    """A policy that can be written as a file.
+
+    Attributes:
+        environment: Name of the environment that it was trained on.
+        targets: Names of the targets that it was trained on.
+        limits: The limits of the episodes that it was trained in.
+    """
+
+    environment: str
+    targets: tuple[str, ...]
+    limits: Limits
+
+    @property
+    def finite(self) -> bool:
+        """Whether all weights are finite numbers."""
+        ...
+
+    def save(self, path: Path) -> None:
+        """Write the policy.
+
+        Raises:
+            IrgymError: A weight is not finite.
+            StorageError: The file cannot be written.
+        """
+        ...
+
+
 class Learner(Protocol):
     """An algorithm in training."""
 
@@ -51,8 +81,8 @@ class Learner(Protocol):
         """Collect episodes and learn from them."""
         ...
 
-    def policy(self) -> TorchPolicy:
-        """Return the current policy; it shares its weights with the learner."""
+    def policy(self) -> Trained:
+        """Return the current policy, a `TorchPolicy` for irgym's networks; it may share weights."""
         ...
 
     def state_dict(self) -> dict[str, Any]:

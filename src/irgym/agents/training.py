@@ -14,7 +14,7 @@ from irgym.agents import checkpoint
 from irgym.agents.deadline import OutOfTimeError
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.evaluation import evaluate_policy, greedy_score
-from irgym.agents.learner import AgentConfig, Learner, Statistics
+from irgym.agents.learner import AgentConfig, Learner, Statistics, Trained
 from irgym.agents.metrics import Course, Metrics, Progress, logged_values, metrics_of
 from irgym.agents.optimisation import DivergedError
 from irgym.agents.problem import Problem
@@ -26,7 +26,9 @@ from irgym.loggers import logger_names, make_loggers
 from irgym.loggers.logger import Logger, Loggers
 from irgym.measure.evaluators import Measured
 from irgym.networks.policy import TorchPolicy
+from irgym.policies.plain import PlainPolicy
 from irgym.policies.run_folder import BUDGET, RunFolder
+from irgym.policies.sb3 import Sb3Policy
 
 SECURED = 10
 """A checkpoint precedes each iteration once the time left is below this multiple of the longest iteration."""
@@ -71,7 +73,7 @@ def train(
     iterations: int | None = None,
     seconds: float | None = None,
     progress: OnIteration | None = None,
-) -> TorchPolicy:
+) -> TorchPolicy | Sb3Policy:
     """Train an agent, or continue a training exactly where its last checkpoint left it.
 
     Args:
@@ -122,7 +124,11 @@ def train(
             f"no iteration was finished within {seconds:g} s, so nothing was learned: give more --seconds, "
             "or make iterations shorter (--set episodes=N); --resume goes on with this run"
         )
-    return TorchPolicy.load(folder.policy)
+    if isinstance(learner.policy(), TorchPolicy):
+        return TorchPolicy.load(folder.policy)
+    policy = PlainPolicy.load(folder.policy)
+    assert isinstance(policy, Sb3Policy)
+    return policy
 
 
 @dataclass
@@ -280,10 +286,12 @@ class _Training:
     def _validates(self) -> bool:
         return self.learner.config.validate_every > 0 and len(self.setup.validation) > 0
 
-    def _policy(self) -> TorchPolicy:
-        network = self.learner.policy().network
+    def _policy(self) -> Trained:
+        policy = self.learner.policy()
         tasks = self.problem.tasks
-        return TorchPolicy(network, self.setup.environment, targets_of(tasks), limits_of(tasks[0]))
+        policy.environment, policy.targets = self.setup.environment, targets_of(tasks)
+        policy.limits = limits_of(tasks[0])
+        return policy
 
 
 def _values_of(config: AgentConfig) -> dict[str, Any]:

@@ -4,10 +4,11 @@ import os
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import cast
+from typing import Any
 
 from irgym.api.checks import budget, check_file, check_options, path_of, texts_of
 from irgym.api.logged import later_loggers, log_comparison
+from irgym.api.policies import GivenPolicies, named_methods
 from irgym.api.programs import environment_named
 from irgym.api.requests import Comparing, Measuring, checked
 from irgym.base.errors import IrgymError
@@ -17,15 +18,13 @@ from irgym.comparing.results import Comparison, read_comparison
 from irgym.core.catalogue import check_objective
 from irgym.loggers.logger import Loggers
 from irgym.policies.run_folder import RunFolder
-from irgym.search.naming import search_named
-from irgym.search.strategy import Strategy
 
 
 def compare(
     environment: str,
     programs: Sequence[str | Path] = (),
     *,
-    methods: Sequence[str | Strategy] | None = None,
+    methods: Sequence[Any] | None = None,
     seconds: float | None = None,
     seed: int = 0,
     comparing: Comparing = Comparing(),
@@ -39,8 +38,9 @@ def compare(
         programs: URIs or files; by default a split of the data set.
         methods: `base`, a default schedule, a search, `policy:NAME` (never worse than `base`), `raw:NAME`
             (the policy's final state as it is; comes with `policy:NAME`), `guided:NAME`, or a baseline, with
-            options as in `beam:width=2,order=breadth`; or a strategy, which the policy `default` leads if it
-            needs one. By default the environment's own choice.
+            options as in `beam:width=2,order=breadth`; a strategy, which the policy `default` leads if it
+            needs one; a policy, as `irgym.policies.foreign.adapted` takes it, or a pair of a name and such a
+            policy. By default the environment's own choice.
         seconds: Time for each search on each program; 10 if no number of evaluations is given.
         seed: Seed of all random choices.
         comparing: Data set, other objectives, checks, and where the results are kept.
@@ -59,10 +59,11 @@ def compare(
     for name in (checked(measuring, Measuring).objective, *others):
         check_objective(found, name)
     watching = observer or ComparisonObserver()
+    named, given = named_methods(found.default_methods if methods is None else methods)
     plan = ComparisonPlan(
         environment=found,
         programs=comparing.uris(found, programs, watching.note),
-        methods=found.default_methods if methods is None else methods_of(methods),
+        methods=named,
         budget=limits,
         seed=seed,
         backend=measuring.processor,
@@ -80,23 +81,10 @@ def compare(
         done = _done(places) if comparing.resume else None
         bench = held.enter_context(measuring.bench(found))
         recorder = Recorder(places, watching)
-        comparison = run_comparison(plan, bench, observer=recorder, done=done)
+        comparison = run_comparison(plan, bench, GivenPolicies(found, given), recorder, done)
     if folder is not None:
         log_comparison(loggers, folder, "comparison", comparison)
     return comparison
-
-
-def methods_of(methods: object) -> tuple[str | Strategy, ...]:
-    """Return methods that are given as a list or tuple, or one alone.
-
-    Raises:
-        IrgymError: Something else is given.
-    """
-    given = cast(Sequence[object], methods) if isinstance(methods, list | tuple) else (methods,)
-    for method in given:
-        if not isinstance(method, str):
-            search_named(cast(Strategy, method))
-    return cast(tuple[str | Strategy, ...], tuple(given))
 
 
 def _places(comparing: Comparing) -> list[Path]:

@@ -8,12 +8,12 @@ from irgym.api.programs import environment_named
 from irgym.api.requests import Evaluating, Measuring
 from irgym.comparing.comparison import ComparisonPlan
 from irgym.core.catalogue import check_objective
-from irgym.policies.run_folder import RunFolder, RunProblem
+from irgym.policies.run_folder import RunProblem
 from irgym.search.budget import Budget
 
 
 def evaluation_plan(
-    folder: RunFolder,
+    problem: RunProblem,
     methods: tuple[str, ...],
     programs: Sequence[str | Path],
     evaluating: Evaluating,
@@ -25,9 +25,7 @@ def evaluation_plan(
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense.
-        StorageError: The folder is no training run, or is damaged.
     """
-    problem = folder.problem()
     found = environment_named(problem.environment)
     where = replace(
         measuring,

@@ -38,7 +38,7 @@ def named_object(name: str) -> tuple[object, Sequence[Any]] | None:
     folder = str(Path(match[1]).parent) if match[1].endswith(".py") else ""
     sys.path.insert(0, folder)
     try:
-        function = getattr(_module(match[1]), match[2], None)
+        function = getattr(module_named(match[1]), match[2], None)
         if not callable(function):
             raise ProgramError(
                 f"{match[1]} has no function {match[2]}: name one that returns a program and its inputs"
@@ -61,7 +61,7 @@ def _pair(name: str, made: object) -> tuple[object, Sequence[Any]]:
     return program, cast(Sequence[Any], inputs) if isinstance(inputs, tuple | list) else (inputs,)
 
 
-def _module(name: str) -> object:
+def module_named(name: str) -> object:
     """Import a module by its name, or a file as a separate module."""
     if not name.endswith(".py"):
         try:

@@ -211,7 +211,8 @@ class Training:
     """
 
     agent: str | None = None
-    """Learning algorithm, such as dqn; by default the recipe's, or ppo."""
+    """Learning algorithm, such as dqn or trpo, or sb3:NAME of Stable-Baselines3 or sb3-contrib; by default
+    the recipe's, or ppo."""
     recipe: str | None = None
     """Set-up of the training by name, such as scratch; other options given take precedence over it."""
     dataset: DatasetNames = None

@@ -49,14 +49,14 @@ def evaluate_snapshots(
     checked(evaluating, Evaluating)
     checked(measuring, Measuring)
     folder = RunFolder(path_of(run, "a run folder"))
-    folder.problem()  # refuses a folder without a training
+    problem = folder.problem()
     methods = {iteration: f"{RAW}:{file}" for iteration, file in folder.snapshots().items()}
     if not methods:
         raise IrgymError(f"{folder.path} has no snapshots: train with --snapshot-every N to keep some")
     place = folder.snapshot_evaluation
     check_file(place)
     loggers = later_loggers(folder)
-    plan, where = evaluation_plan(folder, tuple(methods.values()), programs, evaluating, seed, measuring)
+    plan, where = evaluation_plan(problem, tuple(methods.values()), programs, evaluating, seed, measuring)
     with lock_for(place), where.bench(plan.environment) as bench:
         comparison = run_comparison(plan, bench, observer=observer)
         write_json(place, comparison.to_json())

@@ -1,6 +1,7 @@
 """`irgym.train` and `irgym.evaluate`: a policy from a data set, and how good it is on other programs."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ from irgym.api.programs import environment_named
 from irgym.api.requests import Evaluating, Measuring, Training, checked
 from irgym.api.selecting import recorded
 from irgym.api.stopping import changes_nothing, is_unchanged, note_of_no_change
+from irgym.api.subjects import subject_of
 from irgym.api.training_observer import TrainingObserver, unseen
 from irgym.base.errors import IrgymError
 from irgym.base.files import lock_for
@@ -34,6 +36,7 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task, targets_of
 from irgym.cost_model.screen import Screen
 from irgym.judging.targets import machine_text, peak_of
+from irgym.loggers.logger import Loggers
 from irgym.policies.run_folder import PROGRAMS, RunFolder
 from irgym.search.policies import require_torch
 
@@ -43,6 +46,7 @@ if TYPE_CHECKING:
     from irgym.agents.problem import Problem
     from irgym.loggers.logger import Logger
     from irgym.networks.policy import TorchPolicy
+    from irgym.policies.sb3 import Sb3Policy
 
 TRIED = 64
 """Training programs on which a policy is tried at the end of a training without validation."""
@@ -58,7 +62,7 @@ def train(
     measuring: Measuring = Measuring(),
     note: Callable[[str], None] | None = None,
     progress: "Callable[[Metrics], None] | None" = None,
-) -> "TorchPolicy":
+) -> "TorchPolicy | Sb3Policy":
     """Train a policy on the training programs of a data set; keep metrics and checkpoints in a run folder.
 
     An interrupt loses only what came after the last checkpoint.
@@ -99,7 +103,7 @@ def train_observed(
     seed: int = 0,
     training: Training = Training(),
     measuring: Measuring = Measuring(),
-) -> "TorchPolicy":
+) -> "TorchPolicy | Sb3Policy":
     """Train as `train` does, and let an observer see all progress.
 
     Raises:
@@ -208,7 +212,7 @@ class _Plan:
         seconds: float | None,
         progress: "Callable[[Metrics], None] | None",
         loggers: Sequence["Logger"],
-    ) -> "TorchPolicy":
+    ) -> "TorchPolicy | Sb3Policy":
         """Train."""
         from irgym.agents.training import Setup
         from irgym.agents.training import train as run_training
@@ -273,7 +277,7 @@ def _planned(
     recipe = _recipe(environment, training.recipe, training.agent)
     training = filled_by(training, recipe)
     require_torch("training")
-    from irgym.agents import AGENTS
+    from irgym.agents.naming import agent_named
 
     programs = dataset_named(environment, training.dataset, training.holdout)
     check_objective(environment, measuring.objective)
@@ -282,7 +286,7 @@ def _planned(
     values = {**recipe.hyperparameters, **lengths, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
         values["observation"] = training.observation
-    config = configured(AGENTS.load(recipe.agent), values, seed, recipe.agent)
+    config = configured(agent_named(recipe.agent), values, seed, recipe.agent)
     if bool(training.validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     uris, tests = spread(programs.split("train"), training.limit), _tests(training, programs)
@@ -337,14 +341,14 @@ def filled_by(training: Training, recipe: Recipe) -> Training:
 
 
 def evaluate(
-    run: str | Path,
+    run: Any,
     programs: Sequence[str | Path] = (),
     *,
+    environment: str | None = None,
     seed: int = 0,
     evaluating: Evaluating = Evaluating(),
     measuring: Measuring = Measuring(),
     observer: ComparisonObserver | None = None,
-    note: Callable[[str], None] | None = None,
 ) -> Comparison:
     """Run a trained policy on programs, by default of the run's test split, greedily and without a search.
 
@@ -352,20 +356,20 @@ def evaluate(
     is never worse than the original. The policy's final state as it is, by which to judge the policy, is
     another method of the comparison.
 
-    Writes the comparison into the folder, and the schedule of the greatest speedup, step by step.
+    Writes the comparison into the run folder, and the schedule of the greatest speedup, step by step.
 
     Args:
-        run: Run folder.
+        run: Run folder; where the environment is named also another policy, see `irgym.api.subjects`.
         programs: URIs or files; by default a split of the data set.
+        environment: Name of the environment, for a policy that has no run folder; by default the run's.
         seed: Seed of the inputs that results are checked on.
         evaluating: Data set, by default the run's, and split.
         measuring: Objective, back end, target and farm; by default those of the run, but for the farm, and
             this machine if the run has several targets.
-        observer: Sees each result and the progress.
-        note: Called with a line if the policy changes no program.
+        observer: Sees each result and the progress, and is told if the policy changes no program.
 
     Returns:
-        A comparison with two methods: `policy:FOLDER`, and the raw policy, `raw:FOLDER`.
+        A comparison with two methods: `policy:NAME`, NAME being the folder, and the raw policy, `raw:NAME`.
 
     Raises:
         IrgymError: Something that is named does not exist or makes no sense.
@@ -374,19 +378,29 @@ def evaluate(
     check_options(seed=seed)
     checked(evaluating, Evaluating)
     checked(measuring, Measuring)
-    folder = RunFolder(path_of(run, "a run folder"))
-    method = f"policy:{folder.path}"
-    plan, where = evaluation_plan(folder, (method,), programs, evaluating, seed, measuring, note)
-    check_file(folder.evaluation)
-    loggers = later_loggers(folder)
-    found = plan.environment
-    with lock_for(folder.evaluation), where.bench(found) as bench:
-        recorder = Recorder([folder.evaluation], observer or ComparisonObserver())
-        comparison = run_comparison(plan, bench, observer=recorder)
-        write_steps(folder.steps, _best_steps(comparison, method, where, found, bench))
-    log_comparison(loggers, folder, "evaluation", comparison)
-    if note is not None and _leaves_all(comparison, where, found):
-        note(note_of_no_change(found, len(plan.programs)))
+    subject = subject_of(run, environment)
+    folder, found = subject.folder, subject.policies.environment
+    watching = observer or ComparisonObserver()
+    methods = (subject.method,)
+    plan, where = evaluation_plan(
+        subject.problem, methods, programs, evaluating, seed, measuring, watching.note
+    )
+    places: list[Path] = []
+    if folder is not None:
+        places.append(folder.evaluation)
+        check_file(folder.evaluation)
+    loggers = Loggers() if folder is None else later_loggers(folder)
+    with ExitStack() as held:
+        for place in places:
+            held.enter_context(lock_for(place))
+        bench = held.enter_context(where.bench(found))
+        comparison = run_comparison(plan, bench, subject.policies, Recorder(places, watching))
+        if folder is not None:
+            write_steps(folder.steps, _best_steps(comparison, subject.method, where, found, bench))
+    if folder is not None:
+        log_comparison(loggers, folder, "evaluation", comparison)
+    if observer is not None and _leaves_all(comparison, where, found):
+        observer.note(note_of_no_change(found, len(plan.programs)))
     return comparison
 
 

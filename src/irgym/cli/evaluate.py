@@ -7,10 +7,11 @@ from statistics import stdev
 
 from tyro.conf import OmitArgPrefixes, Positional
 
+from irgym.api.jit_cse import JIT_CSE, evaluate_jit_cse
 from irgym.api.requests import Evaluating, Measuring
 from irgym.api.snapshots import evaluate_snapshots
 from irgym.api.training import evaluate
-from irgym.cli.output import Output, console, write_json_to
+from irgym.cli.output import Output, StatusLine, console, write_json_to
 from irgym.cli.progress import Shown
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import RAW, Row
@@ -31,10 +32,14 @@ class Evaluate:
     step.
     """
 
-    folder: Positional[Path]
-    """Run folder."""
+    folder: Positional[str]
+    """Run folder; with --environment also another policy: the name of one that ships, sb3:FILE, or
+    file.py:function or package.module:function, which returns one."""
     programs: tuple[str, ...] = ()
     """URIs or files; by default a split of the data set."""
+    environment: str | None = None
+    """Name of the environment, for a policy that has no run folder; by default the run's. irgym/JitCse-v0
+    takes models of Stable-Baselines3."""
     evaluating: OmitArgPrefixes[Evaluating] = field(default_factory=Evaluating)
     seed: int = 0
     """Seed of the inputs that results are checked on."""
@@ -52,18 +57,25 @@ class Evaluate:
         if self.snapshots:
             self._run_snapshots(out)
             return
+        if self.environment == JIT_CSE:
+            evaluation = evaluate_jit_cse(
+                self.folder, evaluating=self.evaluating, target=self.measuring.target
+            )
+            out.print(evaluation.text)
+            write_json_to(self.json, evaluation.to_json())
+            return
         notes: list[str] = []
         with out.status("evaluating") as status:
-            shown = Shown(out, status, with_method=False)
+            shown = _Shown(out, status, notes)
             with shown.showing_when_interrupted(lambda so_far: self._show(out, so_far, [])):
                 comparison = evaluate(
                     self.folder,
                     self.programs,
+                    environment=self.environment,
                     seed=self.seed,
                     evaluating=self.evaluating,
                     measuring=self.measuring,
                     observer=shown,
-                    note=notes.append,
                 )
         self._show(out, comparison, notes)
 
@@ -111,6 +123,18 @@ def _snapshot_table(results: Mapping[int, Comparison]) -> WideTable:
         cells = [f"{line.programs - line.failed} of {line.programs}", interval_text(line.speedup, "x")]
         lines.append([str(iteration), *cells])
     return WideTable("", ["iteration", "programs", f"mean {gain_word(first.objective)}"], lines)
+
+
+class _Shown(Shown):
+    """Shows which program is at hand, and keeps notes for the end."""
+
+    def __init__(self, out: Output, status: StatusLine, notes: list[str]) -> None:
+        super().__init__(out, status, with_method=False)
+        self._notes = notes
+
+    def note(self, text: str) -> None:
+        """Keep a note."""
+        self._notes.append(text)
 
 
 def _means(comparison: Comparison, line: Summary) -> str:

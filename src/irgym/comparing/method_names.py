@@ -12,6 +12,7 @@ from irgym.comparing.rows import BASE, POLICY, RAW
 from irgym.core.baseline import Baseline
 from irgym.core.environment import DEFAULT, Environment
 from irgym.policies.policy import Policy
+from irgym.policies.sb3_files import PREFIX
 from irgym.search import SEARCHES
 from irgym.search.naming import NamedSearch, search_named
 from irgym.search.strategy import Strategy, needs_policy
@@ -28,12 +29,18 @@ def policy_of(method: Method) -> str:
 
 
 def with_raw(methods: Sequence[MethodName]) -> list[MethodName]:
-    """Return distinct methods; `raw:NAME` comes after each `policy:NAME`."""
+    """Return distinct methods; `raw:NAME` comes after each `policy:NAME`.
+
+    `sb3:FILE`, a model of Stable-Baselines3, is short for `policy:sb3:FILE`.
+    """
     found: list[MethodName] = []
     for method in methods:
-        found.append(method)
-        if isinstance(method, str) and method.startswith(f"{POLICY}:"):
-            found.append(f"{RAW}:{method.removeprefix(f'{POLICY}:')}")
+        if not isinstance(method, str):
+            found.append(method)
+            continue
+        text = f"{POLICY}:{method}" if method.startswith(PREFIX) else method
+        kind, colon, policy = text.partition(":")
+        found += [text, f"{RAW}:{policy}"] if kind == POLICY and colon else [text]
     return [method for place, method in enumerate(found) if method not in found[:place]]
 
 
@@ -104,6 +111,6 @@ def _unknown(method: str, environment: Environment) -> str:
     """Return in words that there is no such method, and which there are."""
     pipelines = [pipeline.name for pipeline in environment.pipelines]
     baselines = [baseline.name for baseline in environment.baselines]
-    named = [f"{kind}:NAME" for kind in (POLICY, RAW, "guided")]
+    named = [*(f"{kind}:NAME" for kind in (POLICY, RAW, "guided")), f"{PREFIX}FILE"]
     known = [BASE, *pipelines, *SEARCHES.names(), *named, *baselines]
     return f"there is no method {method!r}: {did_you_mean([method], known)}choose among {', '.join(known)}"

@@ -307,16 +307,18 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
                 capabilities.potential(self._task, before),
                 capabilities.potential(self._task, self._state),
             )
-        costs = EpisodeCosts(self._first, previous, self._last, self._ideal_cost(), potentials, asked)
+        costs = EpisodeCosts(
+            self._first, previous, self._last, self._ideal_cost(self._task), potentials, asked
+        )
         task, states = unlimited(self._task), (before, self._state)
         return float(self.reward(Transition(task, states, 0, action, costs, final)))
 
-    def _ideal_cost(self) -> float | None:
-        if capabilities.ideal_cost(self._task, 1.0) is None:
+    def _ideal_cost(self, task: Task[Any]) -> float | None:
+        if capabilities.ideal_cost(task, 1.0) is None:
             return None
         if self._peak is None and self._own_bench is not None:
             self._peak = self._own_bench.peak_gflops
-        return None if self._peak is None else capabilities.ideal_cost(self._task, self._peak)
+        return None if self._peak is None else capabilities.ideal_cost(task, self._peak)
 
     def _observation(self) -> Any:
         values = {view.name: view.element(self._task, self._state, self.cost) for view in self._views}

@@ -1,32 +1,41 @@
 """Registers the environments with Gymnasium; `import irgym` does it."""
 
 import re
+import sys
 from collections.abc import Callable
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium
-from gymnasium.envs.registration import WrapperSpec
-from gymnasium.utils import RecordConstructorArgs
 
 from irgym.core.catalogue import ENVIRONMENTS
+
+if TYPE_CHECKING:
+    from irgym.gym.env import TaskEnv
 
 OTHERS = {"irgym/JitCse-v0": "irgym.envs.cse.jitcse.env:JitCseEnv"}
 """Environments that are not a `TaskEnv`: entry points by Gymnasium id."""
 
 
-class OwnTimeLimit(gymnasium.Wrapper[Any, Any, Any, Any], RecordConstructorArgs):
-    """Passes `max_episode_steps` of `gymnasium.make` on to the environment, which truncates episodes itself.
+def make_task_env(**arguments: Any) -> "TaskEnv":
+    """Return an environment that cuts episodes off at `max_episode_steps` of `gymnasium.make` itself.
 
-    `TimeLimit` knows nothing of rewards: episodes that it truncates would lose their final reward, and most
-    of irgym's rewards have no other.
+    The `TimeLimit` that Gymnasium puts around it knows nothing of rewards: episodes that it truncates would
+    lose their final reward, and most of irgym's rewards have no other. Gymnasium tells entry points nothing
+    of the limit, and refuses vector entry points beside a wrapper that could pass it on: it is read from the
+    calling `make`.
     """
+    from irgym.gym.env import TaskEnv  # late: `import irgym` registers
 
-    def __init__(self, env: gymnasium.Env[Any, Any]) -> None:
-        RecordConstructorArgs.__init__(self)
-        super().__init__(env)
-        steps = env.spec.max_episode_steps if env.spec else None
-        if steps is not None:
-            cast(Any, env.unwrapped).end_within(steps)
+    env = TaskEnv(**arguments)
+    calling = sys._getframe(1).f_locals  # pyright: ignore[reportPrivateUsage]
+    own, of_spec = (
+        calling.get("max_episode_steps"),
+        getattr(calling.get("env_spec"), "max_episode_steps", None),
+    )
+    steps = of_spec if own is None else own
+    if steps is not None and steps > 0:
+        env.end_within(steps)
+    return env
 
 
 def register_all() -> None:
@@ -38,13 +47,12 @@ def register_all() -> None:
     A name that cannot be part of such an id is left out: no other package can keep irgym from being imported.
     """
     register = cast(Callable[..., None], gymnasium.register)  # pyright: ignore[reportUnknownMemberType]
-    limit = WrapperSpec(OwnTimeLimit.__name__, f"{__name__}:{OwnTimeLimit.__name__}", {})
     for name in filter(_NAME.fullmatch, ENVIRONMENTS.names()):
         register(
             id=gym_id(name),
-            entry_point="irgym.gym.env:TaskEnv",
+            entry_point=f"{__name__}:{make_task_env.__name__}",
+            vector_entry_point="irgym.gym.vector:TaskVectorEnv",
             kwargs={"environment": name},
-            additional_wrappers=(limit,),
             disable_env_checker=True,
         )
 

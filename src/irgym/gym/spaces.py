@@ -7,7 +7,8 @@ from gymnasium import spaces
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action, ActionSpace, BoolArray, IntArray, Mask
-from irgym.core.candidates import candidate_at, list_length, list_mask
+from irgym.core.candidates import list_length
+from irgym.core.choices import action_at, applicable
 from irgym.gym.arguments import brief
 
 
@@ -26,7 +27,7 @@ def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
 
 def gym_mask(space: ActionSpace, mask: Mask) -> BoolArray:
     """Return which choices of `gym_space` apply, those of all its dimensions joined."""
-    return list_mask(space, mask) if space.listable or space.has_candidates else space.vector_mask(mask)
+    return applicable(space, mask)
 
 
 def with_a_choice(space: ActionSpace, mask: BoolArray) -> BoolArray:
@@ -57,15 +58,14 @@ def action_of(space: ActionSpace, value: np.int64 | int | IntArray, mask: Mask |
         count = list_length(space)
         if given.shape or not 0 <= given < count:
             raise IrgymError(f"an action is a whole number from 0 to {count - 1}, not {brief(value)}")
-        place, fixed = int(given), len(space.flat)
-        return space.flat[place] if place < fixed else candidate_at(space, mask, place - fixed)
+        return action_at(space, given, mask)
     sizes = np.array(space.dimensions)
     if given.shape != sizes.shape or not bool(np.all((given >= 0) & (given < sizes))):
         raise IrgymError(
             f"an action is a vector of {len(sizes)} whole numbers, each less than those of "
             f"action_space.nvec, not {brief(value)}"
         )
-    return space.from_vector(given)
+    return action_at(space, given, mask)
 
 
 def _numbers(value: Any) -> IntArray:

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar, cast
+from typing import IO, Any, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,6 +48,10 @@ def checked(path: Path, kind: str, read: Callable[[Path], Any]) -> Content:
         if not is_regular(path):
             raise StorageError(f"cannot read {path}, which is no regular file: name one that irgym wrote")
         with zipfile.ZipFile(path) as archive:
+            if {"data", "policy.pth"} <= set(archive.namelist()):
+                raise StorageError(
+                    f"{path} is a model of Stable-Baselines3, no {kind} of irgym: name it sb3:{path}"
+                )
             _check_entries(archive, path.stat().st_size)
             damaged = archive.testzip()
         if damaged is not None:
@@ -179,7 +183,17 @@ def read_arrays(path: Path) -> Any:
     Raises:
         ValueError: The file holds other things than tensors and plain values, or is no such file.
     """
-    with zipfile.ZipFile(path) as archive:
+    with path.open("rb") as file:
+        return read_arrays_from(file, path.stat().st_size)
+
+
+def read_arrays_from(file: IO[bytes], size: int) -> Any:
+    """Return what `torch.save` wrote into an open file of so many bytes; see `read_arrays`.
+
+    Raises:
+        ValueError: The file holds other things than tensors and plain values, or is no such file.
+    """
+    with zipfile.ZipFile(file) as archive:
         [pickled] = [name for name in archive.namelist() if name.endswith("/data.pkl")]
         folder = pickled.removesuffix("data.pkl")
         order = f"{folder}byteorder"
@@ -188,7 +202,7 @@ def read_arrays(path: Path) -> Any:
         return _Unpickler(
             io.BytesIO(archive.read(pickled)),
             lambda key: archive.read(f"{folder}data/{key}"),
-            SHARED * path.stat().st_size,
+            SHARED * size,
         ).load()
 
 

@@ -13,6 +13,7 @@ from irgym.policies.encoders import PlainEncoder
 from irgym.policies.files import Content, Head, checked, read_arrays, restored
 from irgym.policies.layers import FloatArray, IntArray
 from irgym.policies.layout import ActionLayout
+from irgym.policies.sb3 import SB3, Sb3Network, Sb3Policy
 from irgym.policies.scorers import ENCODERS, HEADS, ScoringHead, members_of
 from irgym.policies.scoring import ScoringPolicy
 
@@ -48,7 +49,7 @@ class PlainPolicy(ScoringPolicy):
         self._actor = actor
 
     @staticmethod
-    def load(path: Path) -> "PlainPolicy | None":
+    def load(path: Path) -> "PlainPolicy | Sb3Policy | None":
         """Return the policy of a file; None for one of a network that only torch computes.
 
         Raises:
@@ -96,9 +97,16 @@ class PlainPolicy(ScoringPolicy):
         return heads.greedy(scores, legal, self.layout, self._pairs)
 
 
-def _built(content: Content) -> PlainPolicy | None:
+def _built(content: Content) -> PlainPolicy | Sb3Policy | None:
     """Return the policy of a file's content; None for one of a network that only torch computes."""
-    settings, weights, network = content["encoder"], content["weights"], content["network"]
+    weights, network = content["weights"], content["network"]
+    if network == SB3:
+        head = Head.of(content)
+        model = Sb3Network(weights, content["activation"])
+        return Sb3Policy(
+            model, head.layout.space, head.observation, head.environment, head.targets, head.limits
+        )
+    settings = content["encoder"]
     if settings["kind"] not in ENCODERS:
         return None
     head = Head.of(content)

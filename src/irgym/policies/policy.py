@@ -36,3 +36,24 @@ class Policy(Protocol):
             temperature: Divisor of the scores before sampling; above 1 explores more.
         """
         ...
+
+
+class Playing(Protocol):
+    """A policy with a memory of the episodes that it plays from their start, as recurrent ones have."""
+
+    def act(
+        self,
+        episodes: Sequence[int],
+        observations: Sequence[Any],
+        masks: Sequence[Mask],
+        rng: np.random.Generator | None,
+        temperature: float = 1.0,
+    ) -> list[Action]:
+        """Return the next action of each of some episodes, told by their numbers; see `Policy.act`."""
+        ...
+
+
+def playing(policy: Policy) -> Playing | None:
+    """Return a policy with a memory for new episodes; None where it remembers nothing."""
+    remember = getattr(policy, "playing", None)
+    return None if remember is None else remember()

@@ -14,9 +14,12 @@ from irgym.core.limits import UNLIMITED, limited
 from irgym.core.task import Task
 from irgym.core.uri import is_file
 from irgym.measure.store import content_digest
+from irgym.policies.foreign import adapted, name_of
 from irgym.policies.plain import PlainPolicy
 from irgym.policies.policy import Policy
 from irgym.policies.run_folder import RunFolder
+from irgym.policies.sb3 import Sb3Policy
+from irgym.policies.sb3_files import PREFIX, is_archive, load_archive, split_name
 
 if TYPE_CHECKING:
     from irgym.networks.policy import TorchPolicy
@@ -78,6 +81,8 @@ def policy_path(name: str | Path, environment: Environment | None, target: str |
         IrgymError: There is no such policy.
     """
     shipped: Mapping[str, Path] = environment.policies() if environment is not None else {}
+    if str(name).startswith(PREFIX):
+        return Path(split_name(str(name))[0])
     if name == DEFAULT and target is not None and default_on(target) in shipped:
         return shipped[default_on(target)]
     if name in shipped:
@@ -119,7 +124,7 @@ def read_policy(
     return TorchPolicy.load(path)
 
 
-def policy_in(path: Path) -> "PlainPolicy | TorchPolicy":
+def policy_in(path: Path) -> "PlainPolicy | Sb3Policy | TorchPolicy":
     """Return the policy of a file, without torch where that suffices.
 
     Raises:
@@ -139,7 +144,10 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
         BackendError: It needs torch, which is not installed.
     """
     target = _target(task)
-    policy = policy_in(policy_path(name, environment, target))
+    path = policy_path(name, environment, target)
+    if str(name).startswith(PREFIX) or is_archive(path):
+        return load_archive(path, task, split_name(str(name))[1])
+    policy = policy_in(path)
     if target is not None and policy.targets and target not in policy.targets:
         print(
             f"irgym: the policy {name} was trained for {', '.join(policy.targets)}, not for "
@@ -147,14 +155,14 @@ def load_policy(environment: Environment, name: str | Path, task: Task[Any]) -> 
             file=sys.stderr,
         )
     check_suits(policy, task)
-    if not isinstance(policy, PlainPolicy):
+    if not isinstance(policy, PlainPolicy | Sb3Policy):
         # The first call is slow: torch prepares itself.
         state = task.initial()
         policy.act([task.observe(state, policy.observation)], [task.mask(state)], None)
     return policy
 
 
-def check_suits(policy: "PlainPolicy | TorchPolicy", task: Task[Any]) -> None:
+def check_suits(policy: "PlainPolicy | Sb3Policy | TorchPolicy", task: Task[Any]) -> None:
     """Make sure that a policy suits a task.
 
     Raises:
@@ -178,7 +186,7 @@ def can_lead(environment: Environment, task: Task[Any]) -> bool:
 
 
 def policy_for(environment: Environment, policy: str | Path | Policy, task: Task[Any]) -> Policy:
-    """Return a policy that suits a task, given as such or by its name.
+    """Return a policy that suits a task, given as such or by its name; see `irgym.policies.foreign.adapted`.
 
     Raises:
         IrgymError: There is no such policy, or it is none, or was trained on other actions or observations.
@@ -186,12 +194,7 @@ def policy_for(environment: Environment, policy: str | Path | Policy, task: Task
     """
     if isinstance(policy, str | Path):
         return load_policy(environment, policy, task)
-    if not hasattr(policy, "act") or not hasattr(policy, "observation"):
-        raise IrgymError(f"{policy!r} is no policy: give one, the name of one that ships, or a run folder")
-    check = getattr(policy, "check", None)  # only those that were trained know what they suit
-    if check is not None:
-        check(task.space, task.observe(task.initial(), policy.observation))
-    return policy
+    return adapted(policy, task)
 
 
 def limited_as(task: Task[Any], policy: Policy | None) -> Task[Any]:
@@ -205,7 +208,7 @@ def limited_as(task: Task[Any], policy: Policy | None) -> Task[Any]:
 
 def policy_name(policy: str | Path | Policy) -> str:
     """Return the name of a policy in results."""
-    return str(policy) if isinstance(policy, str | Path) else type(policy).__name__
+    return str(policy) if isinstance(policy, str | Path) else name_of(policy)
 
 
 def has_torch() -> bool:

@@ -12,7 +12,7 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.lockstep import Turn, play
 from irgym.core.schedule import Candidate, Schedule, states_along
 from irgym.core.task import Task
-from irgym.policies.policy import Policy
+from irgym.policies.policy import Policy, playing
 from irgym.search.session import Session
 
 
@@ -88,11 +88,15 @@ def rollout(
     known = task.job(task.initial()).known is not None
 
     ways: list[set[Hashable]] = [set() for _ in range(episodes)]
+    remembering = playing(policy)
 
     def choose(turn: Turn) -> list[Action]:
         masks = [_onward(task.space, mask) for mask in turn.masks] if known else turn.masks
         observations = turn.observations(policy.observation)
-        actions = policy.act(observations, masks, rng, temperature)
+        if remembering is None:
+            actions = policy.act(observations, masks, rng, temperature)
+        else:
+            actions = remembering.act(turn.episodes, observations, masks, rng, temperature)
         if rng is not None or not task.space.has_candidates:
             return actions
         rows = zip(turn.episodes, turn.states, actions, observations, masks, strict=True)

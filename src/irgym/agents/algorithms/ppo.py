@@ -16,6 +16,7 @@ from torch import Tensor
 from irgym.agents.algorithms.actor_critic import ActorCriticConfig, ActorCriticLearner, explained_variance
 from irgym.agents.archive.best import Archive
 from irgym.agents.archive.scripts import sketch_script
+from irgym.agents.divergence import ESTIMATORS, Estimator
 from irgym.agents.episodes.advantages import (
     FloatArray,
     advantages_and_returns,
@@ -80,6 +81,10 @@ class PPOConfig(Reuse, ActorCriticConfig):
     value_epochs: CountOrNone = 0
     """0 trains policy and value jointly; more trains the value separately, for this many passes (as MLIR RL's
     code does)."""
+    value_minibatch: Annotated[int | None, Range(low=1)] = None
+    """Steps in a gradient step of separate value epochs; None for `minibatch`."""
+    value_lr: Limit = None
+    """Learning rate of separate value epochs at the start, annealed as `lr` is; None for `lr`."""
     value_clip: Limit = None
     """Distance of a value from its old one at which its loss is clipped (arXiv 2005.12729; 0.2 in MLIR RL's
     code); None for no limit."""
@@ -98,6 +103,15 @@ class PPOConfig(Reuse, ActorCriticConfig):
     target_kl: Limit = None
     """Divergence from the old policy at which the epochs of an iteration end, as in OpenAI's Spinning Up and
     Stable-Baselines3; None for no limit."""
+    kl_estimator: Estimator = "k3"
+    """Estimator of that divergence, by its name in Schulman's "Approximating KL divergence": of the log ratio
+    r of new to old probability, the mean of -r, of r^2 / 2 (as MLIR RL's code has), or of exp(r) - 1 - r."""
+    normalise_over: Literal["iteration", "minibatch"] = "iteration"
+    """Steps over which advantages are normalised: all of an iteration, or each minibatch (MLIR RL's code)."""
+    recompute: bool = False
+    """Before each pass, recompute values, advantages and the old log-probabilities with the present networks,
+    and train separate values first, as MLIR RL's code does. The clip range then bounds a pass, not an
+    iteration."""
 
     def build(self, problem: Problem) -> "PPO":
         """Return a learner at the beginning of its training.
@@ -116,6 +130,10 @@ class PPOConfig(Reuse, ActorCriticConfig):
             raise IrgymError("risk is a share of the episodes on a program: set group to 2 or more")
         if self.sketched > 0 and not self.started:
             raise IrgymError("sketched is a share of the episodes of started: set started to 1 or more")
+        if self.value_epochs == 0:
+            for name in ("value_minibatch", "value_lr"):
+                if getattr(self, name) is not None:
+                    raise IrgymError(f"{name} is of separate value epochs: set value_epochs to 1 or more")
         if self.shared and self.value_epochs > 0:
             raise IrgymError(
                 "value_epochs trains a separate value network: set shared to false or value_epochs to 0"
@@ -137,6 +155,7 @@ class Steps(NamedTuple):
     choices: Tensor
     old_logp: Tensor
     advantages: Tensor
+    weights: Tensor
     returns: Tensor
     old_values: Tensor
     privileged: Tensor
@@ -160,7 +179,9 @@ class PPO(ActorCriticLearner[PPOConfig]):
         self.value_descent: Descent | None = None
         if not joint:
             critic = self.network.critic_parameters()
-            self.value_descent = Descent(critic, config.lr, config.max_grad_norm, deadline=problem.deadline)
+            self.value_descent = Descent(
+                critic, config.value_lr or config.lr, config.max_grad_norm, deadline=problem.deadline
+            )
         self.past: Trajectories | None = None
         self.archive: Archive | None = None
         if config.started or config.imitation > 0:
@@ -180,9 +201,9 @@ class PPO(ActorCriticLearner[PPOConfig]):
         lr = anneal(config.lr, config.lr_end, self.share)
         self.descent.set_lr(lr)
         if self.value_descent is not None:
-            self.value_descent.set_lr(lr)
+            self.value_descent.set_lr(lr * (config.value_lr or config.lr) / config.lr)
         steps, explained = self._estimate_advantages(trajectories)
-        statistics = self._learn(steps)
+        statistics = self._learn(steps, trajectories)
         self.network.adapt(fresh.observations)
         self.iteration += 1
         return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
@@ -230,37 +251,42 @@ class PPO(ActorCriticLearner[PPOConfig]):
             )[trajectories.episode]
         # With r = new / behaviour and w = old / behaviour, clipping r to w (1 - clip) .. w (1 + clip)
         # equals w times the usual clipped objective, so w goes into the advantages.
-        weighted = np.minimum(ratios, config.importance_limit) * normalise(advantages, config.advantages)
+        if config.normalise_over == "iteration":
+            advantages = normalise(advantages, config.advantages)
         steps = Steps(
             trajectories.observations,
             torch.as_tensor(trajectories.legal),
             torch.as_tensor(trajectories.choices),
             torch.as_tensor(trajectories.policy_logp),
-            torch.as_tensor(weighted),
+            torch.as_tensor(advantages),
+            torch.as_tensor(np.minimum(ratios, config.importance_limit)),
             torch.as_tensor(returns),
             torch.as_tensor(values),
             torch.as_tensor(trajectories.privileged),
         )
         return steps, explained_variance(returns, values)
 
-    def _learn(self, steps: Steps) -> Statistics:
+    def _learn(self, steps: Steps, trajectories: Trajectories) -> Statistics:
         """Take the gradient steps of an iteration; return the means of their statistics."""
         config = self.config
         weight = anneal(config.entropy, config.entropy_end, self.share)
         rows: list[Tensor] = []
+        values = self._learn_values(steps) if config.recompute else {}
         for _ in range(config.epochs):
-            epoch = [self._policy_step(minibatch, weight) for minibatch in self._minibatches(steps)]
+            if config.recompute:
+                trajectories = replace(trajectories, policy_logp=self._log_probs(trajectories))
+                steps, _ = self._estimate_advantages(trajectories)
+            epoch = [
+                self._policy_step(minibatch, weight)
+                for minibatch in self._minibatches(steps, config.minibatch)
+            ]
             rows += epoch
             if config.target_kl is not None and float(torch.stack(epoch)[:, KL].mean()) > config.target_kl:
                 break
         means = dict(zip(REPORTED, map(float, torch.stack(rows).mean(dim=0)), strict=True))
-        values_s, value_norm = None, None
-        if self.value_descent is not None:
-            started = time.perf_counter()
-            means["value_loss"] = self._learn_values(steps, self.value_descent)
-            values_s, value_norm = time.perf_counter() - started, self.value_descent.mean_norm()
-        norm = self.descent.mean_norm()
-        return Statistics(**means, grad_norm=norm, value_grad_norm=value_norm, values_s=values_s)
+        if not config.recompute:
+            values = self._learn_values(steps)
+        return Statistics(**(means | values), grad_norm=self.descent.mean_norm())
 
     def _policy_step(self, steps: Steps, entropy_weight: float) -> Tensor:
         """Take one gradient step on the clipped objective; return the quantities named in `REPORTED`."""
@@ -274,8 +300,12 @@ class PPO(ActorCriticLearner[PPOConfig]):
         evaluated = likelihood.evaluate(scores, steps.legal, steps.choices, self.layout, pair_scores)
         log_ratio = evaluated.log_prob - steps.old_logp
         ratio = log_ratio.exp()
+        advantages = steps.advantages
+        if config.normalise_over == "minibatch":
+            advantages = torch.as_tensor(normalise(advantages.numpy(), config.advantages))
+        advantages = steps.weights * advantages
         surrogate = torch.minimum(
-            ratio * steps.advantages, ratio.clamp(1 - config.clip, 1 + config.clip) * steps.advantages
+            ratio * advantages, ratio.clamp(1 - config.clip, 1 + config.clip) * advantages
         )
         policy_loss = -surrogate.mean()
         entropy = evaluated.entropy.mean()
@@ -287,8 +317,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
             loss = loss + config.imitation * self._imitation_loss(self.archive)
         self.descent.step(loss)
         with torch.no_grad():
-            # The low-variance estimator of Schulman's "Approximating KL divergence".
-            kl = (ratio - 1 - log_ratio).mean()
+            kl = ESTIMATORS[config.kl_estimator](log_ratio).mean()
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
 
@@ -318,24 +347,31 @@ class PPO(ActorCriticLearner[PPOConfig]):
         evaluated = likelihood.evaluate(scores, legal, choices, self.layout, pair_scores)
         return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
 
-    def _learn_values(self, steps: Steps, descent: Descent) -> float:
-        """Take the gradient steps of the value function alone; return their mean loss."""
+    def _learn_values(self, steps: Steps) -> dict[str, float | None]:
+        """Take the gradient steps of the value function alone; return fields of `Statistics`.
+
+        None are returned where the policy's steps train the value function too.
+        """
+        descent, size = self.value_descent, self.config.value_minibatch or self.config.minibatch
+        if descent is None:
+            return {}
+        started = time.perf_counter()
         losses: list[Tensor] = []
         for _ in range(self.config.value_epochs):
-            for minibatch in self._minibatches(steps):
+            for minibatch in self._minibatches(steps, size):
                 loss = self._value_loss(self._values(minibatch), minibatch)
                 descent.step(loss)
                 losses.append(loss.detach())
-        return float(torch.stack(losses).mean())
+        loss, seconds = float(torch.stack(losses).mean()), time.perf_counter() - started
+        return {"value_loss": loss, "value_grad_norm": descent.mean_norm(), "values_s": seconds}
 
     def _values(self, steps: Steps) -> Tensor:
         return self.network.values(steps.observations, steps.privileged)
 
-    def _minibatches(self, steps: Steps) -> list[Steps]:
-        """Return all steps in random order, in slices of about the size of a minibatch."""
+    def _minibatches(self, steps: Steps, size: int) -> list[Steps]:
+        """Return all steps in random order, in slices of `size` steps; the last may be smaller."""
         order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
         shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
-        size = self.config.minibatch
         slices = [slice(start, start + size) for start in range(0, len(order), size)]
         return [
             Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices

@@ -1,28 +1,28 @@
 """Third-party learners: Stable-Baselines3 and sb3-contrib on a Gymnasium environment of irgym.
 
-They add algorithms, and are the oracle for irgym's. Actions are those of `irgym.gym.spaces`: places in
-`ActionSpace.flat`, followed by those of candidates; or vectors where the actions are too many to list. Needs
-the extra `sb3`.
+They add algorithms, and are the oracle for irgym's. Only MaskablePPO uses masks in training: with the others
+an action that does not apply changes nothing and wastes a step. Actions are those of `irgym.gym.spaces`:
+places in `ActionSpace.flat`, followed by those of candidates; or vectors where the actions are too many to
+list. Needs the extra `sb3`.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Annotated, Any, cast
+from typing import Annotated, Any
 
 import gymnasium
 import numpy as np
-from numpy.typing import NDArray
 
 from irgym.agents.hyperparameters import Count
 from irgym.agents.optimisation import DivergedError
 from irgym.base.errors import BackendError, IrgymError
 from irgym.base.values import Range, check_value
-from irgym.core.actions import Action, ActionSpace, Mask
-from irgym.core.candidates import CandidateObservation, list_mask, padded
-from irgym.gym.spaces import action_of, gym_mask
+from irgym.core.actions import ActionSpace
 from irgym.loggers.events import without_tensorflow
+from irgym.policies.foreign import network_of
+from irgym.policies.sb3 import Sb3Policy
 
 
 @dataclass(frozen=True)
@@ -39,16 +39,6 @@ class Reporting:
     every: int = 1000
 
 
-ALGORITHMS: dict[str, tuple[str, str]] = {
-    "maskable-ppo": ("sb3_contrib", "MaskablePPO"),
-    "ppo": ("stable_baselines3", "PPO"),
-    "a2c": ("stable_baselines3", "A2C"),
-    "dqn": ("stable_baselines3", "DQN"),
-    "trpo": ("sb3_contrib", "TRPO"),
-}
-"""Name to package and class. Only `maskable-ppo` uses masks in training; with the others an action that
-does not apply wastes a step."""
-
 RANGES = {
     "steps": Count,
     "environments": Annotated[int, Range(1, 1024)],
@@ -56,9 +46,6 @@ RANGES = {
     "reporting.every": Count,
 }
 """Ranges of the adapter's numeric parameters."""
-
-FLAT_ONLY = frozenset({"dqn"})
-"""Algorithms that score every action, so that actions must be listable."""
 
 
 def train_sb3(
@@ -72,13 +59,13 @@ def train_sb3(
     reporting: Reporting | None = None,
     observation: str = "",
     **hyperparameters: Any,
-) -> "Sb3Policy":
-    """Train one of `ALGORITHMS` and return its policy.
+) -> "ModelPolicy":
+    """Train an algorithm and return its policy.
 
     Args:
-        algorithm: Name in `ALGORITHMS`.
+        algorithm: Its name, such as `TRPO`; see `algorithm_named`.
         make: Returns a new environment with the actions that `gym_space(space)` says; with `action_masks()`
-            for `maskable-ppo`.
+            for `MaskablePPO`.
         space: The actions of its tasks.
         steps: Environment steps to train for.
         environments: Number of environments, stepped one after the other.
@@ -93,8 +80,7 @@ def train_sb3(
         DivergedError: The policy has weights that are not finite.
         BackendError: The package is not installed.
     """
-    if algorithm not in ALGORITHMS:
-        raise IrgymError(f"there is no algorithm {algorithm!r}: choose among {', '.join(ALGORITHMS)}")
+    kind = algorithm_named(algorithm)
     every = 1 if reporting is None else reporting.every
     numbers = {"steps": steps, "environments": environments, "seed": seed, "reporting.every": every}
     for field, value in numbers.items():
@@ -102,22 +88,11 @@ def train_sb3(
     for field, value in hyperparameters.items():
         if isinstance(value, float):  # the library checks the others
             check_value(float, value, field, algorithm)
-    if algorithm in FLAT_ONLY and not space.listable:
-        others = ", ".join(name for name in ALGORITHMS if name not in FLAT_ONLY)
-        raise IrgymError(
-            f"{algorithm} scores every action, and these {space.size:.1e} are too many: choose among {others}"
-        )
-    package, name = ALGORITHMS[algorithm]
-    without_tensorflow()  # Stable-Baselines3 imports TensorBoard
-    try:
-        kind: Any = getattr(import_module(package), name)
-        vectorised: Any = import_module("stable_baselines3.common.vec_env")
-        logging: Any = import_module("stable_baselines3.common.logger")
-    except ImportError as error:
-        raise BackendError(f"{package} is not installed: run pip install 'irgym[sb3]'") from error
+    vectorised: Any = import_module("stable_baselines3.common.vec_env")
+    logging: Any = import_module("stable_baselines3.common.logger")
     envs = vectorised.VecMonitor(vectorised.DummyVecEnv([make] * environments))
     try:
-        model = kind("MlpPolicy", envs, seed=seed, device="cpu", **hyperparameters)
+        model = built(kind, envs, seed=seed, device="cpu", **hyperparameters)
         if not hyperparameters.keys() & {"tensorboard_log", "verbose"}:
             # The default logger would leave a folder among the system's temporary files, and write nothing.
             model.set_logger(logging.Logger(folder=None, output_formats=[]))
@@ -129,7 +104,7 @@ def train_sb3(
             raise DivergedError("policy", math.nan)
     finally:
         envs.close()
-    return Sb3Policy(model, space, observation)
+    return ModelPolicy(model, space, observation)
 
 
 class _Reporter:
@@ -153,82 +128,69 @@ class _Reporter:
             self.reporting.progress(steps, float(np.mean([episode["r"] for episode in episodes])))
 
 
-class Sb3Policy:
-    """Implements `irgym.policies.policy.Policy` with a trained model of Stable-Baselines3.
-
-    In a state with more candidates than the space's capacity, it sees only the first ones.
+class ModelPolicy(Sb3Policy):
+    """The policy of a model at the time when this was made.
 
     Attributes:
         model: The model, for instance to call its `save`.
-        space: The actions.
-        observation: Name of the observation that it reads; empty: the default.
     """
 
     def __init__(self, model: Any, space: ActionSpace, observation: str = "") -> None:
+        super().__init__(network_of(model), space, observation)
         self.model = model
-        self.space = space
-        self.observation = observation
-
-    def probabilities(self, observations: Sequence[Any], masks: Sequence[Mask]) -> list[NDArray[np.float64]]:
-        """Return for each state the probability of every place in the flat view; 0 where it does not apply.
-
-        For a Q-learner it is the softmax of the action values.
-
-        Raises:
-            IrgymError: The actions are too many to list.
-        """
-        if not observations:
-            return []
-        legal = np.stack([list_mask(self.space, mask) for mask in masks])
-        scores = np.where(legal, self._scores(observations), -np.inf)
-        weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
-        return list(weights / weights.sum(axis=-1, keepdims=True))
-
-    def act(
-        self,
-        observations: Sequence[Any],
-        masks: Sequence[Mask],
-        rng: np.random.Generator | None,
-        temperature: float = 1.0,
-    ) -> list[Action]:
-        """Return an action for each state: sampled with `rng`, or the most probable where it is None.
-
-        Scores are divided by the temperature before sampling.
-        """
-        if not observations:
-            return []
-        scores = self._scores(observations)
-        if rng is not None:
-            # Gumbel-max: the argmax of scores plus this noise is a sample of their softmax.
-            scores = scores / temperature + rng.gumbel(size=scores.shape)
-        legal = np.stack([gym_mask(self.space, mask) for mask in masks])
-        scores = np.where(legal, scores, -np.inf)
-        if self.space.listable or self.space.has_candidates:
-            places = scores.argmax(axis=-1)
-            return [action_of(self.space, place, mask) for place, mask in zip(places, masks, strict=True)]
-        parts = np.split(scores, np.cumsum(self.space.dimensions)[:-1], axis=-1)
-        vectors = np.stack([part.argmax(axis=-1) for part in parts], axis=-1)
-        return [action_of(self.space, vector) for vector in vectors]
-
-    def _scores(self, observations: Sequence[Any]) -> NDArray[np.float64]:
-        """Return the logits or values of all choices, masked or not, those of all dimensions joined."""
-        seen = [
-            padded(observation, self.space.capacity)
-            if isinstance(observation, CandidateObservation)
-            else observation
-            for observation in observations
-        ]
-        tensors, _ = self.model.policy.obs_to_tensor(np.stack(seen))
-        if hasattr(self.model, "q_net"):
-            logits = [self.model.q_net(tensors)]
-        else:
-            logits = [part.logits for part in _parts(self.model.policy.get_distribution(tensors))]
-        return np.concatenate([part.detach().numpy() for part in logits], axis=-1).astype(np.float64)
 
 
-def _parts(distribution: Any) -> list[Any]:
-    """Return a distribution's categorical parts, one for each number of an action."""
-    if hasattr(distribution, "distributions"):
-        return distribution.distributions  # sb3-contrib's
-    parts = distribution.distribution
-    return cast(list[Any], parts) if isinstance(parts, list) else [parts]
+def algorithms() -> dict[str, Any]:
+    """Return the classes of all algorithms by name, those of sb3-contrib last.
+
+    Raises:
+        BackendError: The libraries are not installed.
+    """
+    without_tensorflow()  # Stable-Baselines3 imports TensorBoard
+    try:
+        base: Any = import_module("stable_baselines3.common.base_class").BaseAlgorithm
+        packages = [import_module(name) for name in ("stable_baselines3", "sb3_contrib")]
+    except ImportError as error:
+        raise BackendError(f"{error.name} is not installed: run pip install 'irgym[sb3]'") from error
+    return {
+        name: part
+        for package in packages
+        for name, part in vars(package).items()
+        if isinstance(part, type) and issubclass(part, base)
+    }
+
+
+def algorithm_named(name: str) -> Any:
+    """Return the class of an algorithm; case and hyphens do not matter: `maskable-ppo` is MaskablePPO.
+
+    Raises:
+        IrgymError: There is none.
+        BackendError: The libraries are not installed.
+    """
+    known = algorithms()
+    plain = {own.lower(): kind for own, kind in known.items()}
+    if name.replace("-", "").lower() not in plain:
+        raise IrgymError(
+            f"Stable-Baselines3 and sb3-contrib have no algorithm {name!r}: choose among {', '.join(known)}"
+        )
+    return plain[name.replace("-", "").lower()]
+
+
+def built(kind: Any, envs: Any, **options: Any) -> Any:
+    """Return a model with a perceptron, or with an LSTM if the algorithm is a recurrent one.
+
+    Raises:
+        IrgymError: The algorithm cannot choose among the environments' actions, or an option is wrong.
+    """
+    policy = next(name for name in ("MlpPolicy", "MlpLstmPolicy") if name in kind.policy_aliases)
+    try:
+        return kind(policy, envs, **options)
+    except AssertionError as error:
+        if "action space" not in str(error):
+            raise IrgymError(f"{kind.__name__} refuses its options: {error}") from error
+        raise IrgymError(
+            f"{kind.__name__} cannot choose among these actions: choose MaskablePPO, PPO, A2C, TRPO or "
+            "RecurrentPPO; DQN and QRDQN where actions can be listed"
+        ) from error
+    except (TypeError, ValueError) as error:
+        raise IrgymError(f"{kind.__name__} refuses its options: {error}") from error

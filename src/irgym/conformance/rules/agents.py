@@ -10,7 +10,7 @@ from typing import Any, cast, get_args, get_origin, get_type_hints
 import numpy as np
 
 from irgym.agents.episodes.played import Outcomes
-from irgym.agents.learner import Statistics, config_fault
+from irgym.agents.learner import Learner, Statistics, config_fault
 from irgym.base.errors import IrgymError
 from irgym.base.values import MismatchError, Range, conform
 from irgym.conformance.rule import AgentRule, attempt, words_of
@@ -122,8 +122,20 @@ def _finite(trial: Trial) -> str:
     return ""
 
 
+def _policy_of(learner: Learner) -> TorchPolicy:
+    """Return the policy of a learner; the rules look into its network.
+
+    Raises:
+        IrgymError: It is of another kind.
+    """
+    policy = learner.policy()
+    if not isinstance(policy, TorchPolicy):
+        raise IrgymError(f"the rules are for learners of a TorchPolicy, not of a {type(policy).__name__}")
+    return policy
+
+
 def _acts(trial: Trial) -> str:
-    policy, rng = trial.whole.learner.policy(), np.random.default_rng(0)
+    policy, rng = _policy_of(trial.whole.learner), np.random.default_rng(0)
     for generator in (None, rng):
         for task in trial.problem.tasks:
             for state, action in _episode(policy, task, generator):
@@ -146,8 +158,8 @@ def _episode(
 
 
 def _learns(trial: Trial) -> str:
-    first = trial.config.build(trial.problem).policy().network.state_dict()
-    last = trial.whole.learner.policy().network.state_dict()
+    first = _policy_of(trial.config.build(trial.problem)).network.state_dict()
+    last = _policy_of(trial.whole.learner).network.state_dict()
     if storage.difference(first, last):
         return ""
     return (
@@ -181,13 +193,13 @@ def _resumes(trial: Trial) -> str:
         return f"after a resumption {found} differs: `state_dict` lacks something that decides it"
     ours, theirs = whole.learner, resumed.learner
     found = storage.difference(ours.state_dict(), theirs.state_dict(), "state") or storage.difference(
-        ours.policy().network.state_dict(), theirs.policy().network.state_dict(), "weights"
+        _policy_of(ours).network.state_dict(), _policy_of(theirs).network.state_dict(), "weights"
     )
     return f"{len(rest)} iterations after a resumption, {found} differs" if found else ""
 
 
 def _policy_file(trial: Trial) -> str:
-    policy, file = trial.whole.learner.policy(), trial.folder / "policy.pt"
+    policy, file = _policy_of(trial.whole.learner), trial.folder / "policy.pt"
     policy.save(file)
     loaded, tasks = TorchPolicy.load(file), trial.problem.tasks
     for seed in (None, 0):

@@ -1,49 +1,23 @@
 """The JIT CSE gymnasium's environment: rewards, ends of episodes and `info` as documented."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import gymnasium
 import numpy as np
 import pytest
+from cse_table import Table
 from gymnasium.utils.env_checker import check_env
 
 from irgym.base.errors import IrgymError, RenderModeError
 from irgym.envs.cse.jitcse.env import INVALID_ACTION_LIMIT, MAX_CSE, JitCseEnv
-from irgym.envs.cse.jitcse.methods import NUMBERS, SIGNS, CompiledMethod, CompileFailed, CseCandidate
+from irgym.envs.cse.jitcse.methods import CompiledMethod
 from irgym.envs.cse.jitcse.on_superpmi import JitCompiler
 from irgym.envs.cse.jitcse.results import KEYS, Results, results_callback
 from irgym.envs.cse.jitcse.wrappers import NormalizeFeaturesWrapper, OptimalCseWrapper, RemoveFeaturesWrapper
 from irgym.envs.cse.superpmi.session import Collection
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*maximum value is infinity:UserWarning")
-
-
-class Table:
-    """Five candidates with given savings; the last one does not compile."""
-
-    saves = (10.0, 0.0, -5.0, 20.0)
-
-    def __init__(self) -> None:
-        self.closed = False
-
-    def compile(self, index: str, chosen: Sequence[int] | None) -> CompiledMethod:
-        if index == "broken" or 4 in (chosen or ()):
-            raise CompileFailed("it is broken")
-        taken = (0,) if chosen is None else tuple(chosen)
-        rows = tuple(
-            CseCandidate(
-                place,
-                place,
-                dict.fromkeys(SIGNS, False) | {"can_apply": place not in taken},
-                dict.fromkeys(NUMBERS, 3.0),
-            )
-            for place in range(5)
-        )
-        return CompiledMethod(index, index, 100.0 - sum(self.saves[place] for place in taken), rows, taken)
-
-    def close(self) -> None:
-        self.closed = True
 
 
 @pytest.fixture
@@ -105,13 +79,13 @@ def test_a_method_that_cannot_be_compiled_is_drawn_no_more():
 
 def test_a_refused_method_ends_the_episode_and_leaves_the_environment_whole():
     env = gymnasium.make("irgym/JitCse-v0", methods=["some"], compiler=Table)
-    with pytest.raises(IrgymError, match="no method can be compiled"):
+    with pytest.raises(IrgymError, match="broken cannot be used: it is broken"):
         env.reset(options={"method": "broken"})
     with pytest.raises(IrgymError, match="no episode has begun"):
         env.step(3)
     assert env.reset(seed=0)[1]["method_index"] == "some"
     assert env.step(3)[1] == 1.0
-    with pytest.raises(IrgymError, match="no method can be compiled"):
+    with pytest.raises(IrgymError, match="broken cannot be used: it is broken"):
         env.reset(options={"method": "broken"})
     with pytest.raises(IrgymError, match="no episode has begun"):
         env.step(3)

@@ -15,11 +15,12 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError, RenderModeError
 from irgym.base.keywords import refuse_unknown
+from irgym.envs.cse.jitcse.evaluating import Begin, Evaluation, evaluate
 from irgym.envs.cse.jitcse.methods import COLUMNS, CompiledMethod, CompileFailed, Compiler
 from irgym.envs.cse.jitcse.on_llvm import LlvmCompiler
 
 MIN_CSE, MAX_CSE = 3, 16
-"""Least and greatest number of candidates of a method."""
+"""Least number of candidates of a method, and the greatest unless `max_cse` says otherwise."""
 
 REWARD_SCALE = 5.0
 INVALID_ACTION_PENALTY = -0.05
@@ -47,9 +48,10 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         target: Target of LLVM, by default that of `cse`.
         stop_at_once: Whether stopping is valid before anything is shared.
         render_mode: `human` prints the choice, as does None; `ansi` returns it as text.
+        max_cse: Greatest number of candidates of a method, which fixes the sizes of observations and actions.
 
     Raises:
-        IrgymError: There are no methods, or there is no such render mode.
+        IrgymError: There are no methods, there is no such render mode, or `max_cse` is too small.
     """
 
     metadata = {"render_modes": ["human", "ansi"], "render_fps": 1}  # noqa: RUF012  (Gymnasium's declaration)
@@ -62,6 +64,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         target: str | None = None,
         stop_at_once: bool = False,
         render_mode: str | None = None,
+        max_cse: int = MAX_CSE,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, JitCseEnv)
@@ -72,14 +75,19 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         self.methods = list(methods)
         if not self.methods:
             raise IrgymError("there are no methods to draw from: name some")
+        given: Any = max_cse  # from `gymnasium.make`, unchecked
+        if not isinstance(given, int | np.integer) or max_cse < MIN_CSE:
+            raise IrgymError(f"max_cse is {max_cse!r}: give a whole number of at least {MIN_CSE}")
+        self.max_cse = int(max_cse)
+        self._reasons: dict[str, str] = {}
         self._make = compiler or (lambda: LlvmCompiler(target))
         self._compiler: Compiler | None = None
         self._stop_at_once = stop_at_once
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise RenderModeError(f"there is no render mode {render_mode!r}: choose ansi or human")
         self.render_mode = render_mode
-        self.action_space = gymnasium.spaces.Discrete(MAX_CSE + 1)
-        self.observation_space = gymnasium.spaces.Box(0.0, np.inf, (MAX_CSE, len(COLUMNS)), np.float32)
+        self.action_space = gymnasium.spaces.Discrete(self.max_cse + 1)
+        self.observation_space = gymnasium.spaces.Box(0.0, np.inf, (self.max_cse, len(COLUMNS)), np.float32)
         self.last_info: dict[str, Any] | None = None
 
     @property
@@ -95,7 +103,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         """Begin an episode on a method drawn at random, or on `options["method"]`.
 
         Raises:
-            IrgymError: None of the drawn methods compiles with 3 to 16 candidates.
+            IrgymError: The named method, or none of the drawn ones, compiles with 3 to `max_cse` candidates.
         """
         super().reset(seed=seed)
         self.last_info = None  # even if no method compiles, the previous episode is over
@@ -107,7 +115,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
                 named if named is not None else self.methods[int(self.np_random.integers(len(self.methods)))]
             )
             none, heuristic = self._compiled(index, []), self._compiled(index, None)
-            if none and heuristic and MIN_CSE <= len(none.cse_candidates) <= MAX_CSE:
+            if none and heuristic and self._fits(none):
                 self.last_info = {
                     "invalid_actions": 0,
                     "method_index": index,
@@ -120,7 +128,35 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
                 }
                 return self.last_info["observation"], self.last_info
             self._drop(index)
-        raise IrgymError(f"no method can be compiled with {MIN_CSE} to {MAX_CSE} candidates: name others")
+            if named is not None:
+                raise IrgymError(f"{index} cannot be used: {self._reasons[index]}")
+        raise IrgymError(
+            f"no method can be compiled with {MIN_CSE} to {self.max_cse} candidates: name others, or set "
+            "max_cse"
+        )
+
+    def usable(self) -> list[str]:
+        """Compile all methods, and return those with 3 to `max_cse` candidates; the others are dropped."""
+        for index in list(self.methods):
+            none = self._compiled(index, [])
+            if none is None or self._compiled(index, None) is None or not self._fits(none):
+                self._drop(index)
+        return list(self.methods)
+
+    def evaluate(self, begin: Begin, methods: Sequence[str] | None = None) -> Evaluation:
+        """Return what a policy comes to on methods, by default on all; see `evaluating.evaluate`."""
+        return evaluate(self, begin, list(self.methods) if methods is None else methods)
+
+    def _fits(self, method: CompiledMethod) -> bool:
+        """Say whether a method has as many candidates as fit, and keep the reason if it does not."""
+        count = len(method.cse_candidates)
+        fits = MIN_CSE <= count <= self.max_cse
+        if not fits:
+            remedy = f", or set max_cse={count}" if count > self.max_cse else ""
+            self._reasons[method.index] = (
+                f"its number of candidates is {count}: name one with {MIN_CSE} to {self.max_cse}{remedy}"
+            )
+        return fits
 
     def step(self, action: np.int64 | int) -> tuple[NDArray[np.float32], float, bool, bool, dict[str, Any]]:
         """Share a candidate, or stop.
@@ -133,7 +169,7 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         info = self.last_info.copy()
         observation: NDArray[np.float32] = info.pop("observation").copy()
         previous: CompiledMethod = info["current"]
-        chosen = None if action == MAX_CSE else int(action)
+        chosen = None if action == self.max_cse else int(action)
         info["action"] = chosen
         info["action_is_valid"] = self._valid(chosen, previous)
         terminated = truncated = False
@@ -166,14 +202,14 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         return REWARD_SCALE * (previous.perf_score - current.perf_score) / previous.perf_score
 
     def get_observation(self, method: CompiledMethod) -> NDArray[np.float32]:
-        """Return the observation of a method, shape [MAX_CSE, len(COLUMNS)]; unused rows are 0."""
-        rows = np.zeros((MAX_CSE, len(COLUMNS)), dtype=np.float32)
-        for place, candidate in enumerate(method.cse_candidates[:MAX_CSE]):
+        """Return the observation of a method, shape [max_cse, len(COLUMNS)]; unused rows are 0."""
+        rows = np.zeros((self.max_cse, len(COLUMNS)), dtype=np.float32)
+        for place, candidate in enumerate(method.cse_candidates[: self.max_cse]):
             rows[place] = candidate.row
         return rows
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Return the mask of valid actions, shape [MAX_CSE + 1], for the maskable learners of sb3-contrib.
+        """Return the mask of valid actions, shape [max_cse + 1], for the maskable learners of sb3-contrib.
 
         If no action is valid, as after the end of an episode, the mask allows stopping: vector environments
         ask for an action before they reset.
@@ -181,8 +217,8 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         if self.last_info is None:
             raise IrgymError("no episode has begun: call reset before action_masks")
         current: CompiledMethod = self.last_info["current"]
-        mask = np.array([self._valid(action, current) for action in (*range(MAX_CSE), None)])
-        mask[MAX_CSE] |= not mask.any()
+        mask = np.array([self._valid(action, current) for action in (*range(self.max_cse), None)])
+        mask[self.max_cse] |= not mask.any()
         return mask
 
     def _valid(self, action: int | None, method: CompiledMethod) -> bool:
@@ -194,10 +230,12 @@ class JitCseEnv(gymnasium.Env[NDArray[np.float32], np.int64]):
         """Return a compiled method, or None if it fails to compile; then it is not drawn again."""
         try:
             method = self.compiler.compile(index, chosen)
-        except CompileFailed:
+        except CompileFailed as error:
+            self._reasons[index] = str(error)
             self._drop(index)
             return None
         if math.isclose(method.perf_score, 0.0):
+            self._reasons[index] = "its score is 0, which nothing can reduce"
             self._drop(index)
             return None
         return method

@@ -1,0 +1,122 @@
+"""States that episodes share: each is observed and masked once, however many episodes pass through it."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from irgym.core import capabilities
+from irgym.core.actions import Action, BoolArray, Mask
+from irgym.core.candidates import candidate_info
+from irgym.core.cost import Evaluator, Job
+from irgym.core.observation import ObservationView
+from irgym.core.task import Task
+from irgym.gym.spaces import gym_mask, with_a_choice
+
+KEPT = 16_384
+"""States that a table holds before it is emptied; one takes about a kilobyte."""
+
+
+class Node:
+    """A state of a task, and what episodes need to know of it.
+
+    Attributes:
+        task: The program.
+        state: The state.
+        mask: Which actions apply.
+        applies: The same in the form of `gym_mask`.
+        shown: The same with a choice in each dimension, as learners need it.
+        terminal: Whether the episode ends there.
+        job: The request for its cost.
+        known: The cost, where the state knows it.
+        info: What `info` says of the candidates.
+        after: The nodes that actions led to.
+    """
+
+    def __init__(self, task: Task[Any], state: Any) -> None:
+        self.task = task
+        self.state = state
+        self.mask: Mask = task.mask(state)
+        self.applies: BoolArray = gym_mask(task.space, self.mask)
+        self.shown: BoolArray = with_a_choice(task.space, self.applies)
+        self.terminal = task.terminal(state)
+        self.job: Job = task.job(state)
+        self.known: float | None = None if self.job.known is None else self.job.known.cost
+        self.info = candidate_info(task.space, self.mask)
+        self.after: dict[Action, Node] = {}
+        self._potential: float | None = None
+
+    @property
+    def potential(self) -> float:
+        """The potential of the state, for shaped rewards."""
+        if self._potential is None:
+            self._potential = capabilities.potential(self.task, self.state)
+        return self._potential
+
+
+class Nodes:
+    """A table of nodes and costs; one that is full is emptied.
+
+    Args:
+        views: The observations of a state.
+        evaluator: Where costs come from.
+    """
+
+    def __init__(self, views: Sequence[ObservationView], evaluator: Evaluator) -> None:
+        self._views = views
+        self._evaluator = evaluator
+        self._nodes: dict[tuple[int, Any], Node] = {}
+        self._seen: dict[Node, tuple[Any, ...]] = {}
+        self._costs: dict[tuple[int, str], float] = {}
+        self.of_cost = any(view.of_cost is not None for view in views)
+
+    def enter(self, task: Task[Any], state: Any) -> Node:
+        """Return the node of a state."""
+        key = (id(task), state)
+        node = self._nodes.get(key)
+        if node is None:
+            if len(self._nodes) >= KEPT:
+                self._nodes.clear()
+                self._seen.clear()
+                self._costs.clear()
+            node = self._nodes[key] = Node(task, state)
+        return node
+
+    def step(self, nodes: Sequence[Node], actions: Sequence[Action]) -> list[Node]:
+        """Return the nodes after an action each; states of one class of tasks are stepped in one call."""
+        missing = {
+            (node, action): None
+            for node, action in zip(nodes, actions, strict=True)
+            if action not in node.after
+        }
+        for kind in {type(node.task): None for node, _ in missing}:
+            own = [pair for pair in missing if type(pair[0].task) is kind]
+            stepped = kind.step_many(
+                [node.task for node, _ in own], [node.state for node, _ in own], [action for _, action in own]
+            )
+            for (node, action), state in zip(own, stepped, strict=True):
+                node.after[action] = self.enter(node.task, state)
+        return [node.after[action] for node, action in zip(nodes, actions, strict=True)]
+
+    def costs(self, nodes: Sequence[Node]) -> list[float]:
+        """Return the costs of nodes, infinite for failures; new ones are one request."""
+        missing = {
+            (id(node.task), node.job.schedule): node.job
+            for node in nodes
+            if node.known is None and (id(node.task), node.job.schedule) not in self._costs
+        }
+        if missing:
+            measured = self._evaluator.evaluate(list(missing.values()))
+            for key, measurement in zip(missing, measured, strict=True):
+                self._costs[key] = measurement.cost
+        return [
+            self._costs[id(node.task), node.job.schedule] if node.known is None else node.known
+            for node in nodes
+        ]
+
+    def observations(self, node: Node) -> tuple[Any, ...]:
+        """Return the values of all views of a node."""
+        seen = self._seen.get(node)
+        if seen is None:
+            seen = self._seen[node] = tuple(
+                view.element(node.task, node.state, lambda: self.costs([node])[0]) for view in self._views
+            )
+        return seen
