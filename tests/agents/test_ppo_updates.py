@@ -119,6 +119,6 @@ def test_a_training_with_all_of_them_resumes_exactly():
     first, second = config.build(PROBLEM), config.build(PROBLEM)
     first.iterate()
     second.load_state_dict(deepcopy(first.state_dict()))
-    assert first.iterate()[1] == second.iterate()[1]
+    assert replace(first.iterate()[1], values_s=None) == replace(second.iterate()[1], values_s=None)
     for weights, others in zip(first.network.parameters(), second.network.parameters(), strict=True):
         assert torch.equal(weights, others)

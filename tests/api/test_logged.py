@@ -47,7 +47,7 @@ def test_the_whole_way_from_the_command_line(tmp_path: Path, capsys: pytest.Capt
     *_, first, second = table(run, "metrics")
     assert float(second["snapshots/speedup_mean"]) == summary["speedup"]["mean"]
     assert (first["iteration"], second["iteration"]) == ("1", "2")
-    irgym.evaluate(run, limit=1)
+    irgym.evaluate(run, evaluating=irgym.Evaluating(limit=1))
     assert [row["method"] for row in table(run, "evaluation")] == [f"policy:{run}", f"raw:{run}"]
     # The newest policy is the last snapshot.
     assert [row.cost for row in irgym.evaluate_snapshots(run)[2].rows] == [
@@ -73,7 +73,7 @@ def test_later_results_of_snapshots_leave_what_was_logged_before(tmp_path: Path)
     run = tmp_path / "run"
     training = irgym.Training(iterations=3, hyperparameters=SMALL, log="csv", snapshot_every=2)
     irgym.train("passes", run, training=training)
-    assert list(irgym.evaluate_snapshots(run, limit=1)) == [2]
+    assert list(irgym.evaluate_snapshots(run, evaluating=irgym.Evaluating(limit=1))) == [2]
     assert [row["iteration"] for row in table(run, "metrics")] == ["1", "2", "3", "2"]
 
 
@@ -110,6 +110,6 @@ def test_a_data_set_without_test_programs_is_told_before_the_training(tmp_path: 
     empty = Dataset("odd", "", tuple(URIS), ())
     monkeypatch.setattr("irgym.api.training.dataset_named", lambda *_: empty)
     for options in ({"evaluate_every": 1}, {"compare_at_end": 1.0}):
-        with pytest.raises(IrgymError, match="odd has no test programs to evaluate on"):
+        with pytest.raises(IrgymError, match="odd has no test programs"):
             irgym.train("passes", tmp_path / "run", training=irgym.Training(**options))
     assert not (tmp_path / "run").exists()

@@ -16,7 +16,7 @@ from irgym.agents.naming import agent_named
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError, StorageError, UnsuitedPolicyError
 from irgym.cli.main import main
-from irgym.core.environment import reward_of
+from irgym.core.reward_names import reward_from
 from irgym.envs.loops.environment import LOOPS
 from irgym.loggers.events import without_tensorflow
 from irgym.measure.evaluators import Inline
@@ -71,7 +71,7 @@ def test_an_algorithm_by_name_trains_is_saved_and_resumes(name: str, tmp_path: P
     irgym.train("passes", tmp_path, training=again)
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     assert [row["iteration"] for row in rows] == [1, 2] and rows[1]["env_steps"] > rows[0]["env_steps"] >= 32
-    comparison = irgym.evaluate(tmp_path, limit=2)
+    comparison = irgym.evaluate(tmp_path, evaluating=irgym.Evaluating(limit=2))
     assert {row.method.split(":")[0] for row in comparison.rows} == {"policy", "raw"}
     assert all(row.cost is not None for row in comparison.rows)
 
@@ -79,7 +79,7 @@ def test_an_algorithm_by_name_trains_is_saved_and_resumes(name: str, tmp_path: P
 def test_a_resumption_has_the_networks_optimisers_and_counts():
     config = agent_named("trpo")(**SMALL, **OPTIONS["TRPO"])
 
-    problem = Problem([PassTask(uri) for uri in URIS], Inline(), reward_of(PASSES, "default"))
+    problem = Problem([PassTask(uri) for uri in URIS], Inline(), reward_from(PASSES, "default"))
     first, second = config.build(problem), config.build(problem)
     first.iterate()
     second.load_state_dict(first.state_dict())
@@ -179,7 +179,10 @@ def test_policies_from_python_are_methods_with_names():
     assert [row.method for row in comparison.rows if not row.method.startswith("raw:")] == [
         "base", "policy:first", "policy:first-2", "policy:mine", "policy:PPO",
     ]  # fmt: skip
-    assert irgym.evaluate(first, environment="passes", limit=1).rows[0].method == "policy:first"
+    assert (
+        irgym.evaluate(first, environment="passes", evaluating=irgym.Evaluating(limit=1)).rows[0].method
+        == "policy:first"
+    )
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.main import main
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.recipe import Recipe
+from irgym.core.reward_names import reward_names
 from irgym.measure.target import host_target
 from irgym.policies.run_folder import RunFolder
 
@@ -209,7 +210,7 @@ def test_recipes_set_hyperparameters_that_exist_and_bring_their_validation(envir
     home = ENVIRONMENTS.load(environment)
     for recipe in home.recipes.values():
         assert recipe.dataset is None or recipe.dataset in home.dataset_names()
-        assert recipe.reward is None or recipe.reward in home.rewards
+        assert recipe.reward is None or recipe.reward in reward_names(home)
         config = configured(AGENTS.load(recipe.agent), recipe.hyperparameters, 0, recipe.agent)
         config.check()
         assert bool(recipe.validate) == bool(config.validate_every)
@@ -226,6 +227,7 @@ def test_papers_have_a_recipe_where_they_belong():
     wanted |= {
         ("mlir-rl", "linalg"),
         ("mlir-rl", "linalg-swaps"),
+        ("mlir-rl", "linalg-scores"),
         ("jit-cse", "cse"),
         ("jit-cse", "superpmi"),
     }

@@ -10,9 +10,10 @@ from dataclasses import dataclass, is_dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
-from tyro.conf import Suppress
+from tyro.conf import Positional, Suppress
 
 from irgym.cli.commands import OUTER, SUMMARIES, command_class
+from irgym.cli.configuration import with_config
 
 PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
 
@@ -75,7 +76,10 @@ CHOICE = ("", "nonsense", "[/b]", "TRAIN", "\u00e9")
 
 BAD: dict[Any, tuple[str, ...]] = {int: WHOLE, float: REAL, str: WORD, Path: WRITTEN, Literal: CHOICE}
 
-READS = {("evaluate", "folder"), ("report", "folder")}
+READS = {
+    *(("evaluate", "folder"), ("report", "folder")),
+    *((command, "--config") for command in SUMMARIES),
+}
 """Paths that a command reads; the others it writes."""
 
 
@@ -123,7 +127,7 @@ class Row:
 def options() -> Iterator[Option]:
     """Yield all options of all commands."""
     for command in SUMMARIES:
-        kind = command_class(command)
+        kind = with_config(command_class(command))
         position = 0
         for word, hint in _fields(kind):
             extras = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
@@ -136,7 +140,7 @@ def options() -> Iterator[Option]:
             )
             many = get_origin(hint) is tuple
             plainest = Literal if _literal(hint) else plain[0]
-            positional = bool(extras) and name is None
+            positional = POSITIONAL in extras
             dashed = word if positional else f"--{(name or word).replace('_', '-')}"
             yield Option(command, dashed, plainest, position if positional else None, many)
             position += positional
@@ -156,6 +160,9 @@ def _fields(kind: type) -> Iterator[tuple[str, Any]]:
 
 HIDDEN = get_args(Suppress[int])[1]
 """Marks fields of requests that are no options."""
+
+POSITIONAL = get_args(Positional[int])[1]
+"""Marks fields that have no name on the command line, only a place."""
 
 
 def _literal(hint: Any) -> bool:

@@ -80,7 +80,8 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
         ({"programs": [uri]}, "loops")
         for uri in ("", "x", "hlo://gpt2", "loops://mm/0x1x1", "loops://mm/4x4x4\0", LONG[:300])
     ),
-    *(({"programs": None, "dataset": name}, "data set") for name in ("", "mine", "mm_random:", LONG[:300])),
+    ({"programs": None, "dataset": ""}, "programs are named by"),
+    *(({"programs": None, "dataset": name}, "data set") for name in ("mine", "mm_random:", LONG[:300])),
     *(({"programs": None, "split": name}, "split") for name in ("", "both", "TRAIN", None)),
     *(
         ({"observation": name}, "observation")
@@ -263,7 +264,7 @@ def test_stable_baselines_makes_environments_by_id(tmp_path: Path, monkeypatch: 
 
 
 def test_a_data_set_without_programs() -> None:
-    with pytest.raises(IrgymError, match="data set full has no programs in the split train"):
+    with pytest.raises(IrgymError, match="the data set full has no training programs: set the share"):
         TaskEnv("hlo", dataset="full")
 
 

@@ -95,9 +95,8 @@ def test_train_and_evaluate_for_an_objective_and_a_reward(irgym: Command, tmp_pa
     config = read(run / "config.json")
     assert (config["reward"], config["objective"], config["peaks"]) == ("negative", "ops", [])
     assert irgym("train", "passes", "--run", run, "--iterations", "2", "--resume", *options)[0] == 0
-    other = ("--objective", "ops", "--set", "episodes=4", "hidden=8")
-    code, _, err = irgym("train", "passes", "--run", run, "--resume", *other)
-    assert code == 2 and "reward = negative, not default" in err
+    code, _, err = irgym("train", "passes", "--run", run, "--resume", "--reward", "log-speedup")
+    assert code == 2 and "reward = negative, not log-speedup" in err
     code, out, _ = irgym("evaluate", run, "--limit", "2")
     assert code == 0 and "gain ratio" in out and "improvement" in out
 

@@ -276,6 +276,9 @@ def _planned(
     """
     recipe = _recipe(environment, training.recipe, training.agent)
     training = filled_by(training, recipe)
+    limits = {"horizon": recipe.horizon, "actions": recipe.actions}
+    missing = {name: value for name, value in limits.items() if getattr(measuring, name) is None}
+    measuring = replace(measuring, **missing)
     require_torch("training")
     from irgym.agents.naming import agent_named
 

@@ -128,7 +128,7 @@ def meant(name: str, options: Collection[str], hyperparameters: Collection[str] 
         options: Names of options, with their dashes.
         hyperparameters: Names of hyper-parameters; None where any might exist.
     """
-    plain = _plain(name)
+    plain = _plain(str(name))
     for translation in TRANSLATIONS:
         here = translation.here
         suits = (

@@ -16,8 +16,12 @@ LOOPTUNE = Recipe(
         "lr_end": 5e-4,
     },
     dataset="mm64_256_16_range",
+    reward="throughput",
     observation="loops_tensor",
-    source="arXiv 2309.01825: Ape-X DQN with RLlib's defaults, matrix products of 64 to 256 by 16",
+    horizon=10,
+    actions="up,down,swap_up,swap_down,split_4,split_8,split_16",
+    source="arXiv 2309.01825: Ape-X DQN with RLlib's defaults, matrix products of 64 to 256 by 16, episodes of "
+    "ten steps of seven actions, a reward at each",
 )
 
 XLA = Recipe(

@@ -18,9 +18,11 @@ class Recipe:
         dataset: Data set; None for the environment's own.
         reward: Name of the reward; None for the environment's default.
         observation: Observation of the policy; None for the environment's default.
+        horizon: Steps of an episode; None for the programs' own.
+        actions: Actions that are allowed; None for all.
         source: Publication that the set-up is of, and what it fixes; empty for our own.
 
-    A field that `irgym.Training` has too fills that one where it is not given.
+    A field that `irgym.Training` or `irgym.Measuring` has too fills that one where it is not given.
     """
 
     agent: str = "ppo"
@@ -31,6 +33,8 @@ class Recipe:
     dataset: str | None = None
     reward: str | None = None
     observation: str | None = None
+    horizon: int | None = None
+    actions: str | None = None
     source: str = ""
 
 

@@ -7,7 +7,7 @@ progress and random numbers: a resumed training goes on, but not exactly as one 
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, make_dataclass
+from dataclasses import asdict, dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Union
 
@@ -156,6 +156,7 @@ class SavedPolicy(ModelPolicy):
             "activation": self.network.activation,
             "algorithm": type(self.model).__name__,
             "observation": self.observation,
+            "limits": asdict(self.limits),
             "weights": {name: torch.as_tensor(value) for name, value in self.network.weights.items()},
         }
         storage.write(path, content)

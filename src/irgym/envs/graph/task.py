@@ -61,10 +61,10 @@ RUNNER = "irgym.envs.graph.runner"
 TENSAT = "tensat"
 """The baseline by equality saturation, as in Tensat."""
 
-MCTS_EQSAT = "mcts-eqsat"
+MCTS_GEB = "mcts-geb"
 """The same where a tree search chooses the order of the rules, as in MCTS-GEB."""
 
-SATURATIONS: Mapping[str, TreeSearch | None] = {TENSAT: None, MCTS_EQSAT: TreeSearch()}
+SATURATIONS: Mapping[str, TreeSearch | None] = {TENSAT: None, MCTS_GEB: TreeSearch()}
 """The baselines by equality saturation, with the search for the order of their rules."""
 
 

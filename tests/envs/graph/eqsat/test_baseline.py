@@ -42,14 +42,14 @@ def test_costs_are_compared_under_any_objective():
 def test_a_tree_search_for_the_order_of_the_rules_is_a_baseline_too():
     alias = f"graph-taso:{URI.removeprefix('graph:')}"
     task = GRAPH_TASO.task(alias).under("nodes")
-    call = capabilities.baseline_call(task, "mcts-eqsat", task.initial())
+    call = capabilities.baseline_call(task, "mcts-geb", task.initial())
     *before, settings = call.arguments
     assert settings.search == TreeSearch()
     quick = replace(settings, limits=Limits(nodes=100), search=TreeSearch(simulations=1, depth=1))
     versus = running.against(*before, quick)
     assert versus.baseline_ns < versus.ours_ns == len(task.graph.nodes)
     assert "a tree search with" in versus.detail and "limit of 100 operators" in versus.detail
-    [mcts] = [baseline for baseline in GRAPH_TASO.baselines if baseline.name == "mcts-eqsat"]
+    [mcts] = [baseline for baseline in GRAPH_TASO.baselines if baseline.name == "mcts-geb"]
     assert mcts.any_objective and "graph-peers" in mcts.remedy
 
 

@@ -12,7 +12,7 @@ from irgym.core.baseline import Versus
 from irgym.envs.graph import runner
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running import peers
-from irgym.envs.graph.task import TENSAT
+from irgym.envs.graph.task import MCTS_GEB, TENSAT
 
 TINY = GRAPH.dataset("tiny")
 GPT, LSTM = TINY.train[1], TINY.train[3]
@@ -57,7 +57,7 @@ def test_torch_runs_no_files(tmp_path: Path):
 
 def test_every_baseline_can_be_prepared():
     names = {baseline.name for baseline in GRAPH.baselines}
-    assert names == {*(f"ort-{level}" for level in peers.LEVELS), *peers.PEERS, TENSAT}
+    assert names == {*(f"ort-{level}" for level in peers.LEVELS), *peers.PEERS, TENSAT, MCTS_GEB}
     assert all(baseline.remedy.startswith("pip install") for baseline in GRAPH.baselines)
 
 

@@ -52,12 +52,13 @@ class CostFeatures:
         """
         classes = self._summed(graph)
         times = classes[:, 1]
-        weights = sum(weight.type.bytes for weight in graph.weights.values())
+        used = {value for node in graph.nodes.values() for value in node.operands if value in graph.weights}
+        held = {graph.weights[value].digest: graph.weights[value].type.bytes for value in used}
         whole = (
             math.log(max(times.sum(), 1.0) / self._total),
             math.log1p(self._total),
             math.log1p(len(graph.nodes)),
-            math.log1p(weights),
+            math.log1p(sum(held.values())),
         )
         return np.concatenate(
             [

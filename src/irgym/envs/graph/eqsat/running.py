@@ -1,4 +1,4 @@
-"""The baselines `tensat` and `mcts-eqsat` in a child process: their results, in turn with ours."""
+"""The baselines `tensat` and `mcts-geb` in a child process: their results, in turn with ours."""
 
 from dataclasses import replace
 

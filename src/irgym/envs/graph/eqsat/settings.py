@@ -1,4 +1,4 @@
-"""Settings of the baselines `tensat` and `mcts-eqsat`."""
+"""Settings of the baselines `tensat` and `mcts-geb`."""
 
 from dataclasses import dataclass, field
 
