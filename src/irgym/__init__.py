@@ -27,13 +27,14 @@ from irgym.version import __version__
 
 if TYPE_CHECKING:
     from irgym.api.comparing import compare
+    from irgym.api.evaluation import evaluate
     from irgym.api.imitation import imitate
     from irgym.api.parts import tune_parts
     from irgym.api.programs import environments, load_policy, task
     from irgym.api.requests import Comparing, Evaluating, Imitating, Measuring, Searching, Training
     from irgym.api.selecting import register_dataset
     from irgym.api.snapshots import evaluate_snapshots
-    from irgym.api.training import evaluate, train
+    from irgym.api.training import train
     from irgym.api.tuning import history, replay, tune
     from irgym.base.errors import IrgymError
     from irgym.conformance.agents import check_agent
@@ -80,7 +81,7 @@ _PLACES = {
     "check_task": "irgym.conformance.checking",
     "compare": "irgym.api.comparing",
     "environments": "irgym.api.programs",
-    "evaluate": "irgym.api.training",
+    "evaluate": "irgym.api.evaluation",
     "evaluate_snapshots": "irgym.api.snapshots",
     "Comparing": "irgym.api.requests",
     "DatasetSpec": "irgym.core.datasets",

@@ -194,7 +194,6 @@ def test_policies_from_python_are_methods_with_names():
             lambda: irgym.compare("passes", URIS[:1], methods=[("a", first), ("a", first)]),
             "two policies have",
         ),
-        (lambda: irgym.compare("passes", URIS[:1], methods="base"), "methods are texts or policies"),
         (lambda: irgym.evaluate(first), "its environment must be named"),
         (lambda: irgym.evaluate("sb3:m.zip"), "its environment must be named"),
         (lambda: agent_named("nope"), "no agent 'nope': choose among .*trpo, or sb3:NAME"),

@@ -87,7 +87,7 @@ def test_a_program_that_fails_or_changes_is_enough(stopping: Path, monkeypatch: 
             comparison = run_comparison(*arguments, **keywords)  # type: ignore[arg-type]
             return replace(comparison, rows=[*comparison.rows[:-1], replace(comparison.rows[-1], **values)])
 
-        monkeypatch.setattr("irgym.api.training.run_comparison", run)
+        monkeypatch.setattr("irgym.api.evaluation.run_comparison", run)
         said: list[str] = []
         irgym.evaluate(stopping, evaluating=irgym.Evaluating(limit=2), observer=Noting(said))
         return said

@@ -201,6 +201,7 @@ RIGHT = {
     ("--seed", "0"),
     ("--validate", "0"),
     ("--gpus", "0"),
+    *(("programs --holdout", share) for share in ("0", "-0.0")),
     ("imitate --programs", "0"),
     ("replay schedule", ""),
     *((f"{command} schedule", blank) for command in ("replay", "show") for blank in (",", " ")),
@@ -225,6 +226,7 @@ UNTRIED = {
     **{(command, "--time"): ("1",) for command in ("submit", "sweep")},
     **{(command, "--folder"): WRITTEN[1:] for command in ("submit", "sweep")},  # a dry run writes nothing
     ("worker", "--name"): WORD,  # any name will do
+    ("show", "--actions"): WORD,  # what is shown has no episodes
     ("worker", "--timeout-s"): ("inf", "1e999", "1e300"),  # waits, as it was told
     ("train", "--run"): ("{inputs}/folder",),  # a folder is right
     ("compare", "--run-folder"): ("{inputs}/folder",),
@@ -243,10 +245,11 @@ def rows() -> Iterator[Row]:
         values = READ if (option.command, option.name) in READS else BAD.get(option.type, ("maybe",))
         if option.position is None and (option.name, option.type) in seen:
             values = values[:2]
-        seen.add((option.name, option.type))
+        untried = UNTRIED.get((option.command, option.name), ())
+        values = [value for value in values if value not in untried]
+        if values:
+            seen.add((option.name, option.type))
         for value in values:
-            if value in UNTRIED.get((option.command, option.name), ()):
-                continue
             names = (f"{option.command} {option.name}", option.name)
             right = any((name, value) in RIGHT for name in names)
             why = f"{option.name} = {value[:40]!r}"

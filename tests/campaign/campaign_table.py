@@ -21,7 +21,21 @@ RIGHT = (
     right("check", "keeping", "--walks", "1", output=("keeping keeps", "of keeping://")),
     right("programs", "passes", output=(PROGRAM, "4 train, 4 test")),
     right("programs", "loops", "--dataset", "mm_random:count=3,seed=2", output=("loops://mm/",)),
-    right("programs", "loops", "--split", "test", output=("1981 train, 216 test",)),
+    right("programs", "loops", "--split", "test", output=("0 train, 216 test",)),
+    right("programs", "passes", "--holdout", "0.5", output=("1 train, 3 test",)),
+    *(
+        right(
+            "replay",
+            f"loops://einsum/{spec}?m=4&k=4&n=4",
+            "",
+            output=(f"loops://einsum/{whole}?k=4&m=4&n=4",),
+        )
+        for spec, whole in (
+            ("mk,kn", "mk,kn->mn"),
+            ("m k, kn\n-> mn", "mk,kn->mn"),
+            ("mk,kn->", "mk,kn->"),
+        )
+    ),
     right("tune", PROGRAM, *SEARCH, output=(PROGRAM, "random search: 4 candidates", "yes: 1 input")),
     right(
         "tune",
@@ -64,10 +78,22 @@ RIGHT = (
         output=("not validated",),
     ),
     right("evaluate", "{inputs}/run", "--limit", "1", output=("geometric mean over 1 programs",)),
+    right(
+        "evaluate",
+        "{inputs}/run",
+        "--environment",
+        "passes",
+        "--programs",
+        PROGRAM,
+        output=("geometric mean over 1 programs",),
+    ),
+    right("programs", "passes", "--dataset", f"{PROGRAM}+passes://late/0-0-0-0-0-0-30-30", output=(PROGRAM,)),
+    right("train", "passes", "--run", "new", "--config", "{inputs}/run", output=("policy: new/policy.pt",)),
     right("report", "{inputs}/run", "--out", "a.html", output=("written: a.html",)),
     right("--version", output=("irgym ",)),
     right("cache", "stats", output=("rows",)),
     right("cache", "clear", output=("cleared: ",)),
+    right(*TRAIN[:-1], "hidden=", output=("policy: new/policy.pt",)),  # a network without hidden layers
     right(*TRAIN, output=("iteration    1", "policy: new/policy.pt")),
     right(
         "tune",
@@ -237,6 +263,10 @@ COMBINATIONS = (
     wrong("replay", "loops://mm/4x4x4", "split_9", words=("no action 'split_9'",)),
     wrong("replay", "loops://mm/4x4x4", "down up merge", words=("action 3",)),
     wrong("compare", "passes", "--inputs", "2", "--unvalidated", words=("exclude each other",)),
+    wrong("evaluate", "default", "--limit", "1", words=("not a training run",)),
+    wrong("evaluate", "default", "--environment", "passes", words=("default",)),
+    wrong("programs", "passes", "--dataset", f"{PROGRAM}+", words=("joins nothing",)),
+    wrong("train", "passes", "--run", "new", "--config", "{inputs}/run", "--limit", "0", words=("limit",)),
     wrong("compare", "passes", "--resume", words=("--resume needs",)),
     wrong("compare", "passes", "--programs", "loops://mm/4x4x4", words=("no module",)),
     wrong("compare", "loops", "--programs", PROGRAM, words=("loops program",)),
@@ -244,7 +274,7 @@ COMBINATIONS = (
     wrong("compare", "passes", "--methods", "base", "--programs", words=("--programs is given nothing",)),
     wrong("compare", "passes", "--programs", "--methods", "base", words=("--programs is given nothing",)),
     wrong("train", "passes", "--run", "name-\udcff", words=("no UTF-8",)),
-    wrong("compare", "hlo", "--dataset", "full", "--split", "train", words=("nothing to compare",)),
+    wrong("compare", "hlo", "--dataset", "full", "--split", "train", words=("no training programs",)),
     wrong("train", "hlo", "--run", "new", "--dataset", "full", words=("no training programs",)),
     wrong(*TRAIN[:4], "--validate", "1", words=("validation needs both",)),
     wrong(*TRAIN[:4], "--reward", "joy", words=("no reward 'joy'",)),
@@ -288,7 +318,7 @@ SETTINGS = tuple(
             ("episodes=0",),
             ("episodes=-1",),
             ("hidden=0",),
-            ("hidden=",),
+            ("hidden=,",),
         ),
         *(
             ("encoder=none",),

@@ -55,6 +55,25 @@ def anneal(start: float, end: float, share: float) -> float:
     return start + (end - start) * min(1.0, share)
 
 
+def clipped_error(values: Tensor, returns: Tensor, old: Tensor, limit: float | None) -> Tensor:
+    """Return the mean squared error of values; of those that moved, the greater of two if there is a limit.
+
+    The clipping of PPO's value loss (arXiv 2005.12729): the error counts as if the value were at most `limit`
+    from the old one, if that is greater.
+
+    Args:
+        values: Shape [M].
+        returns: What they should be, shape [M].
+        old: Values before the update, shape [M].
+        limit: Greatest change that counts; None for no clipping.
+    """
+    loss = (values - returns).square()
+    if limit is not None:
+        near = old + (values - old).clamp(-limit, limit)
+        loss = torch.maximum(loss, (near - returns).square())
+    return loss.mean()
+
+
 class Descent:
     """Adam or RMSprop on some parameters, with the gradient's norm limited.
 

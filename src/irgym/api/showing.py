@@ -74,6 +74,7 @@ def shown(
         IrgymError: As for `tune`; or the program has several parts, and none is named.
     """
     check_options(environment=environment)
+    checked(measuring, Measuring).check_unlimited("show")
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give actions such as those of `tune`")
     home, uri = locate(program, inputs, environment)

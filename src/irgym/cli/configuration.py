@@ -10,7 +10,7 @@ from tyro.conf import Positional, Suppress
 
 from irgym.api.translations import meant
 from irgym.base.configuration import read_configuration
-from irgym.base.errors import IrgymError
+from irgym.base.errors import IrgymError, explained
 from irgym.policies.run_folder import RunFolder, options_of_run
 
 SETTINGS = ("set", "hyperparameters")
@@ -108,11 +108,13 @@ def _values(command: str, words: Sequence[str], options: Mapping[str, FileOption
     if path is None:
         return None
     file = Path(path)
-    file = RunFolder(file).config if file.is_dir() else file
+    with explained(f"cannot read {file}", "check the path and its permissions"):
+        file = RunFolder(file).config if file.is_dir() else file
     content = read_configuration(file)
     run = options_of_run(content)
     if run is not None:
-        kept = {name: value for name, value in run.items() if name in options or name in SETTINGS}
+        taken = {*options, *(SETTINGS if "set" in options else ())}
+        kept = {name: value for name, value in run.items() if name in taken}
         limited = {"iterations", "seconds"} & given_in(words)  # they replace both limits of the run
         return {name: value for name, value in kept.items() if not limited or name not in LIMITS}
     flat = dict(_flattened(content, options))

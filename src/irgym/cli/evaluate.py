@@ -7,10 +7,10 @@ from statistics import stdev
 
 from tyro.conf import OmitArgPrefixes, Positional
 
+from irgym.api.evaluation import evaluate
 from irgym.api.jit_cse import JIT_CSE, evaluate_jit_cse
 from irgym.api.requests import Evaluating, Measuring
 from irgym.api.snapshots import evaluate_snapshots
-from irgym.api.training import evaluate
 from irgym.cli.output import Output, StatusLine, console, write_json_to
 from irgym.cli.progress import Shown
 from irgym.comparing.results import Comparison

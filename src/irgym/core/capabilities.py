@@ -320,10 +320,7 @@ def cost_features(task: Task[Any], state: Any) -> NDArray[np.float64] | None:
 
 
 def job_features(task: Task[Any], job: Job) -> NDArray[np.float64] | None:
-    """Return the cost features of the program that a job of the task runs, shape [K].
-
-    None where neither the job nor the job's key says what they are.
-    """
+    """Return the cost features of the program that a job runs, shape [K]; None where nothing says them."""
     features = ask(task, JobFeatures)
     if features is not None:
         return features.job_features(job)

@@ -34,7 +34,7 @@ from irgym.agents.episodes.trajectories import (
 )
 from irgym.agents.hyperparameters import Count, CountOrNone, Hyperparameters, Limit, Positive, Share, Weight
 from irgym.agents.learner import Statistics
-from irgym.agents.optimisation import Descent, anneal
+from irgym.agents.optimisation import Descent, anneal, clipped_error
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
 from irgym.base.values import Range
@@ -310,7 +310,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
         policy_loss = -surrogate.mean()
         entropy = evaluated.entropy.mean()
         loss = policy_loss - entropy_weight * entropy
-        value_loss = self._value_loss(values, steps)
+        value_loss = clipped_error(values, steps.returns, steps.old_values, self.config.value_clip)
         if joint:
             loss = loss + config.value_coefficient * value_loss
         if self.archive is not None and config.imitation > 0:
@@ -320,15 +320,6 @@ class PPO(ActorCriticLearner[PPOConfig]):
             kl = ESTIMATORS[config.kl_estimator](log_ratio).mean()
             clipped = ((ratio - 1).abs() > config.clip).float().mean()
             return torch.stack([entropy, policy_loss, value_loss, kl, clipped])
-
-    def _value_loss(self, values: Tensor, steps: Steps) -> Tensor:
-        """Return the squared error of the values, clipped where the configuration says so."""
-        loss = (values - steps.returns).square()
-        limit = self.config.value_clip
-        if limit is not None:
-            near = steps.old_values + (values - steps.old_values).clamp(-limit, limit)
-            loss = torch.maximum(loss, (near - steps.returns).square())
-        return loss.mean()
 
     def _imitation_loss(self, archive: Archive) -> Tensor:
         """Return the self-imitation loss on a minibatch from the archive.
@@ -359,7 +350,9 @@ class PPO(ActorCriticLearner[PPOConfig]):
         losses: list[Tensor] = []
         for _ in range(self.config.value_epochs):
             for minibatch in self._minibatches(steps, size):
-                loss = self._value_loss(self._values(minibatch), minibatch)
+                loss = clipped_error(
+                    self._values(minibatch), minibatch.returns, minibatch.old_values, self.config.value_clip
+                )
                 descent.step(loss)
                 losses.append(loss.detach())
         loss, seconds = float(torch.stack(losses).mean()), time.perf_counter() - started
