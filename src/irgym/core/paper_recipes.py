@@ -20,8 +20,8 @@ LOOPTUNE = Recipe(
     observation="loops_tensor",
     horizon=10,
     actions="up,down,swap_up,swap_down,split_4,split_8,split_16",
-    source="arXiv 2309.01825: Ape-X DQN with RLlib's defaults, matrix products of 64 to 256 by 16, ten steps of "
-    "seven actions, a reward at each",
+    source="arXiv 2309.01825: Ape-X DQN with RLlib's defaults, matrix products of 64 to 256 by 16, "
+    "ten steps of seven actions, a reward at each",
 )
 
 XLA = Recipe(
