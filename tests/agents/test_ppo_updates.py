@@ -90,10 +90,8 @@ def test_the_value_has_its_own_minibatch_and_learning_rate(monkeypatch):
     learner, trajectories, steps = collected(value_epochs=1, value_minibatch=10, value_lr=0.5, lr_end=3e-3)
     assert learner.value_descent is not None
     taken = learner.value_descent.step
-    original = learner._value_loss
-    monkeypatch.setattr(
-        learner, "_value_loss", lambda values, part: sizes.append(len(values)) or original(values, part)
-    )
+    original = learner._values
+    monkeypatch.setattr(learner, "_values", lambda part: sizes.append(len(part.returns)) or original(part))
     monkeypatch.setattr(learner.value_descent, "step", lambda loss: rates.append(1) or taken(loss))
     learner._learn_values(steps)
     count = len(trajectories.rewards)

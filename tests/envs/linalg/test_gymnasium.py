@@ -143,7 +143,7 @@ def test_maskable_ppo_takes_legal_vectors_only():
     for rng in (None, *[np.random.default_rng(seed) for seed in range(10)]):
         [action] = policy.act([task.observe(state)], [task.mask(state)], rng)
         assert task.space.allows(task.mask(state), action)
-    with pytest.raises(IrgymError, match="dqn scores every action"):
+    with pytest.raises(IrgymError, match="DQN cannot choose among these actions"):
         train_sb3("dqn", watched, LINALG.space, steps=64)
 
 
