@@ -1,7 +1,6 @@
 """A trained policy: a network that chooses actions, and the small file that holds it."""
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -19,7 +18,7 @@ from irgym.networks.encoders import spec_from_dict
 from irgym.networks.q_ensemble import QEnsemble
 from irgym.networks.q_network import QNetwork
 from irgym.policies import heads
-from irgym.policies.files import FORMAT, Head, restored
+from irgym.policies.files import Head, restored
 from irgym.policies.layout import ActionLayout, IntArray
 from irgym.policies.scoring import ScoringPolicy
 
@@ -119,22 +118,11 @@ class TorchPolicy(ScoringPolicy):
         """
         if not self.finite:
             raise IrgymError(f"the policy for {path} has weights that are not finite: train with a lower lr")
-        content = {
-            "kind": "policy",
-            "format": FORMAT,
-            "environment": self.environment,
-            "targets": list(self.targets),
-            "space": [
-                [kind.name, [list(slot) for slot in kind.slots], kind.candidates, kind.ends]
-                for kind in self.space.kinds
-            ],
-            "capacity": self.space.capacity,
+        head = Head(self.environment, self.targets, self.layout, self.observation, self.limits)
+        content = head.content() | {
             "network": self.network.kind,
-            "layout": self.network.layout.kind,
             "encoder": self.network.spec.to_dict(),
             "members": len(self.network.members) if isinstance(self.network, QEnsemble) else 1,
-            "observation": self.observation,
-            "limits": asdict(self.limits),
             # Copies: a learner's weights are views of one vector, which would be stored as a whole.
             "weights": {name: value.clone() for name, value in self.network.state_dict().items()},
         }

@@ -6,7 +6,7 @@ import pickle
 import zipfile
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol, TypeVar, cast
 
@@ -175,6 +175,24 @@ class Head:
             observation=content.get("observation", ""),
             limits=conform(Limits, content.get("limits", {})),
         )
+
+    def content(self) -> dict[str, Any]:
+        """Return what `of` reads, to be written beside the network."""
+        space = self.layout.space
+        return {
+            "kind": "policy",
+            "format": FORMAT,
+            "environment": self.environment,
+            "targets": list(self.targets),
+            "space": [
+                [kind.name, [list(slot) for slot in kind.slots], kind.candidates, kind.ends]
+                for kind in space.kinds
+            ],
+            "capacity": space.capacity,
+            "layout": self.layout.kind,
+            "observation": self.observation,
+            "limits": asdict(self.limits),
+        }
 
 
 def read_arrays(path: Path) -> Any:

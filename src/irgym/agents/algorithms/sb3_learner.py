@@ -7,7 +7,7 @@ progress and random numbers: a resumed training goes on, but not exactly as one 
 
 import inspect
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, make_dataclass
+from dataclasses import dataclass, fields, make_dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Union
 
@@ -20,7 +20,8 @@ from irgym.agents.learner import Statistics
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
 from irgym.networks import storage
-from irgym.policies.files import FORMAT
+from irgym.policies.files import Head
+from irgym.policies.layout import LAYOUTS
 from irgym.policies.sb3 import SB3
 from irgym.policies.sb3_files import PREFIX
 
@@ -141,22 +142,12 @@ class SavedPolicy(ModelPolicy):
         """
         if not self.finite:
             raise IrgymError(f"the policy for {path} has weights that are not finite: lower learning_rate")
-        content = {
-            "kind": "policy",
-            "format": FORMAT,
-            "environment": self.environment,
-            "targets": list(self.targets),
-            "space": [
-                [kind.name, [list(slot) for slot in kind.slots], kind.candidates, kind.ends]
-                for kind in self.space.kinds
-            ],
-            "capacity": self.space.capacity,
+        layout = LAYOUTS["structured"](self.space)
+        head = Head(self.environment, self.targets, layout, self.observation, self.limits)
+        content = head.content() | {
             "network": SB3,
-            "layout": "structured",
             "activation": self.network.activation,
             "algorithm": type(self.model).__name__,
-            "observation": self.observation,
-            "limits": asdict(self.limits),
             "weights": {name: torch.as_tensor(value) for name, value in self.network.weights.items()},
         }
         storage.write(path, content)
