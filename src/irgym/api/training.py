@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irgym.api.at_end import compare_at_end
 from irgym.api.checks import check_name, check_options, check_seconds, path_of
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     from irgym.loggers.logger import Logger
     from irgym.networks.policy import TorchPolicy
     from irgym.policies.sb3 import Sb3Policy
+
+R = TypeVar("R", Training, Measuring)
 
 TRIED = 64
 """Training programs on which a policy is tried at the end of a training without validation."""
@@ -123,7 +125,7 @@ def train_observed(
         if observer.note is not unseen and changes_nothing(policy, tried):
             observer.note(note_of_no_change(found, len(tried)))
     if training.compare_at_end is not None:
-        compare_at_end(found, folder, training, measuring, seed, observer.note)
+        compare_at_end(found, folder, plan.training, plan.measuring, seed, observer.note)
     return policy
 
 
@@ -266,9 +268,7 @@ def _planned(
     """
     recipe = _recipe(environment, training.recipe, training.agent)
     training = filled_by(training, recipe)
-    limits = {"horizon": recipe.horizon, "actions": recipe.actions}
-    missing = {name: value for name, value in limits.items() if getattr(measuring, name) is None}
-    measuring = replace(measuring, **missing)
+    measuring = filled_by(measuring, recipe)
     require_torch("training")
     from irgym.agents.naming import agent_named
 
@@ -318,16 +318,16 @@ def _recipe(environment: Environment, name: str | None, agent: str | None) -> Re
     return recipe
 
 
-def filled_by(training: Training, recipe: Recipe) -> Training:
+def filled_by(request: R, recipe: Recipe) -> R:
     """Return a request in which a recipe's values stand for what is not given."""
     values = {field.name: getattr(recipe, field.name) for field in fields(Recipe)}
     return replace(
-        training,
+        request,
         **{
             field.name: values[field.name]
-            for field in fields(training)
+            for field in fields(request)
             if field.name not in ("agent", "hyperparameters")
-            and getattr(training, field.name) == field.default
+            and getattr(request, field.name) == field.default
             and values.get(field.name) is not None
         },
     )
