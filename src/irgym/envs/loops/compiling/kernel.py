@@ -125,7 +125,7 @@ class Pack:
         operand: 0 for A, 1 for B; its pointer is redirected to the copy while the body runs.
         place: Offset of the copy in the workspace.
         copy: `Copy` and `Repeat`, which run with pointer C at the start of the copy.
-        body: Nodes without another `Pack` of this input, but for one inside the one that pads it.
+        body: Nodes that run on the copy. Only a `Pack` that pads may hold another `Pack` of its input.
         pads: Whether the copy is the whole input with zeros around it.
     """
 
