@@ -57,6 +57,11 @@ def test_failures_of_the_compiler_are_told(tmp_path: Path):
     assert json.loads(json.dumps(found.to_json()))["geometric_mean"] is None
 
 
+def test_invalid_actions_are_told_apart_from_failures_of_the_compiler():
+    found = JitCseEnv(["some"], Table).evaluate(lambda: lambda observation, mask: len(mask) - 1)
+    assert found.results[0].failure == "the policy chose 20 invalid actions after []"
+
+
 def test_the_number_of_candidates_may_be_limited_otherwise():
     env = JitCseEnv(["some"], Table, max_cse=4)
     assert env.observation_space.shape == (4, 22) and env.action_space == gymnasium.spaces.Discrete(5)

@@ -55,7 +55,7 @@ class Evaluation:
 
     @property
     def failures(self) -> list[MethodResult]:
-        """The methods on which the compiler failed after choices of the policy."""
+        """The methods on which the compiler failed after choices of the policy, or these were invalid."""
         return [result for result in self.results if result.score is None and result.heuristic is not None]
 
     @property
@@ -133,5 +133,7 @@ def _on_method(env: Any, begin: Begin, method: str) -> MethodResult:
     chosen = info["current"].cses_chosen
     if not info["terminated"]:
         refused = f"the compiler failed with {info['action']} shared after {list(chosen)}"
+        if not info["action_is_valid"]:
+            refused = f"the policy chose {info['invalid_actions']} invalid actions after {list(chosen)}"
         return MethodResult(method, heuristic, nothing, None, chosen, refused)
     return MethodResult(method, heuristic, nothing, info["final_score"], chosen)
