@@ -226,3 +226,21 @@ def test_a_function_of_a_file_returns_a_policy(tmp_path: Path):
     assert all(row.cost is not None for row in comparison.rows)
     with pytest.raises(IrgymError, match="has no function none: name one that returns a policy"):
         irgym.compare("passes", URIS[:1], methods=[f"policy:{tmp_path / 'agent.py'}:none"])
+
+
+def test_the_library_is_given_the_device(monkeypatch: pytest.MonkeyPatch):
+    given: list[str] = []
+
+    def built(kind: Any, envs: Any, **options: Any):
+        given.append(options["device"])
+        raise IrgymError("built")
+
+    monkeypatch.setattr("irgym.agents.algorithms.sb3_learner.built", built)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "current_device", lambda: 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    problem = Problem([TASK], Inline(), reward_from(LOOPS, "default"))
+    for device in ("auto", "cuda:1", "cpu"):
+        with pytest.raises(IrgymError, match="built"):
+            agent_named("trpo")(device=device).build(problem)
+    assert given == ["cuda:0", "cuda:1", "cpu"]

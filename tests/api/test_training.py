@@ -37,17 +37,17 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
         run,
         note=said.append,
         progress=lambda metrics: seen.append(metrics.iteration),
-        training=irgym.Training(iterations=2, hyperparameters=SMALL),
+        training=irgym.Training(iterations=2, device="cpu", hyperparameters=SMALL),
     )
     assert policy.environment == "passes" and seen == [1, 2]
-    assert said == ["ppo on 4 programs of all; a toy"]
+    assert said == ["ppo on 4 programs of all; a toy; learning on cpu"]
     irgym.train(
         "passes",
         tmp_path / "few",
         note=said.append,
-        training=irgym.Training(limit=3, iterations=1, hyperparameters=SMALL),
+        training=irgym.Training(limit=3, iterations=1, hyperparameters={**SMALL, "device": "cpu"}),
     )
-    assert said[1] == "ppo on 3 programs of all; a toy"
+    assert said[1] == "ppo on 3 programs of all; a toy; learning on cpu"
     comparison = irgym.evaluate(run, evaluating=irgym.Evaluating(limit=2))
     assert comparison.methods == [f"policy:{run}", f"raw:{run}"]
     assert comparison.programs == [URIS[0], URIS[2]]
@@ -59,6 +59,25 @@ def test_train_then_evaluate_then_tune(tmp_path: Path):
     assert led.cost == result.cost
 
 
+def test_a_run_records_the_device_asked_for_and_resumes_on_another(tmp_path: Path):
+    run, training = RunFolder(tmp_path / "run"), irgym.Training(iterations=1, hyperparameters=SMALL)
+    irgym.train("passes", run.path, training=replace(training, device="auto"))
+    assert run.describe()["config"]["device"] == "auto"
+    irgym.train("passes", run.path, training=replace(training, device="cpu", iterations=2, resume=True))
+    assert run.describe()["config"]["device"] == "cpu" and len(run.read_metrics()) == 2
+
+
+def test_a_device_that_is_not_here_is_refused_before_anything_is_written(tmp_path: Path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(IrgymError, match="torch sees no GPU for device cuda: choose auto or cpu"):
+        irgym.train("passes", tmp_path / "run", training=irgym.Training(device="cuda"))
+    with pytest.raises(IrgymError, match="there is no device 'gpu': choose auto, cpu, cuda"):
+        irgym.imitate("passes", tmp_path / "p.pt", imitating=irgym.Imitating(device="gpu"))
+    with pytest.raises(IrgymError, match="device must be a text, not 0"):
+        irgym.Training(device=0)  # pyright: ignore[reportArgumentType]
+    assert not list(tmp_path.iterdir())
+
+
 def test_one_program_is_a_data_set(tmp_path: Path):
     said: list[str] = []
     run = tmp_path / "run"
@@ -66,9 +85,9 @@ def test_one_program_is_a_data_set(tmp_path: Path):
         "passes",
         run,
         note=said.append,
-        training=irgym.Training(dataset=URIS[1], iterations=1, hyperparameters=SMALL),
+        training=irgym.Training(dataset=URIS[1], iterations=1, device="cpu", hyperparameters=SMALL),
     )
-    assert said == [f"ppo on 1 programs of {URIS[1]}; a toy"]
+    assert said == [f"ppo on 1 programs of {URIS[1]}; a toy; learning on cpu"]
     for split in ("train", "test"):
         assert irgym.evaluate(run, evaluating=irgym.Evaluating(split=split)).programs == [URIS[1]]
     with pytest.raises(ProgramError, match="is a program of loops: name one of passes"):

@@ -51,6 +51,15 @@ class RandomOptions(Hyperparameters):
 
 
 @dataclass(frozen=True)
+class DeviceOptions(Hyperparameters):
+    """Where a learner's networks are, for learners that use `irgym.agents.devices`."""
+
+    device: str = "auto"
+    """Device to learn on: cpu, cuda, cuda:N, or auto for CUDA where torch sees it. Episodes, policies' files
+    and checkpoints are the CPU's; a resumption may change it."""
+
+
+@dataclass(frozen=True)
 class NetworkOptions(Hyperparameters):
     """Options of a network."""
 

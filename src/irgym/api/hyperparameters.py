@@ -12,7 +12,7 @@ import tyro
 from irgym.api.translations import meant
 from irgym.base.errors import IrgymError
 
-OPTIONS = ("--agent", "--dataset", "--iterations", "--run")
+OPTIONS = ("--agent", "--dataset", "--device", "--iterations", "--run")
 """Options of trainings that other systems write among their hyper-parameters."""
 
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from irgym.api.checks import budget, check_file, check_options, path_of
-from irgym.api.hyperparameters import configured
+from irgym.api.hyperparameters import by_name, configured
 from irgym.api.programs import environment_named
 from irgym.api.requests import Imitating, Measuring, checked
 from irgym.base.errors import IrgymError, ProgramError
@@ -25,10 +25,14 @@ from irgym.search.naming import search_named
 from irgym.search.policies import require_torch
 
 if TYPE_CHECKING:
+    from irgym.agents.imitation.cloning import ImitationConfig
     from irgym.agents.imitation.demonstrations import Demonstration
     from irgym.agents.imitation.expert_iteration import Searches
     from irgym.agents.imitation.outcomes import Outcomes
+    from irgym.agents.imitation.values import ValuesConfig
     from irgym.networks.policy import TorchPolicy
+
+C = TypeVar("C", bound="ImitationConfig | ValuesConfig")
 
 
 @dataclass(frozen=True)
@@ -82,7 +86,8 @@ def imitate(
         seed: Seed of all random choices.
         imitating: Data set, searches and cloning.
         measuring: Objective, back end, targets and farm; several targets are learnt together.
-        note: Called with a line on the policy's quality after each round, from the second on.
+        note: Called with a line that says where the policy learns, and from the second round on with one on
+            its quality after each round.
         progress: Called with a line of text when something new begins.
 
     Raises:
@@ -101,7 +106,10 @@ def imitate(
     if note is not None and dataset.left_out:
         note(left_out_text(dataset))
     uris = dataset.split("train")
-    plan = _Plan(found, measuring, uris, file, seed, imitating.hyperparameters, note, progress)
+    settings = dict(by_name(imitating.hyperparameters, "values" if imitating.values else "imitation"))
+    if imitating.device is not None:
+        settings["device"] = imitating.device
+    plan = _Plan(found, measuring, uris, file, seed, settings, note, progress)
     if imitating.values:
         return plan.learn_values(imitating.programs)
     from irgym.agents.imitation.expert_iteration import Searches
@@ -126,7 +134,7 @@ class _Plan:
     uris: Sequence[str]
     file: Path
     seed: int
-    hyperparameters: Mapping[str, Any] | None
+    hyperparameters: Mapping[str, Any]
     note: Callable[[str], None] | None
     progress: Callable[[str], None] | None
 
@@ -135,8 +143,7 @@ class _Plan:
         from irgym.agents.imitation.cloning import ImitationConfig
         from irgym.agents.imitation.expert_iteration import expert_iteration
 
-        config = configured(ImitationConfig, self.hyperparameters, self.seed, "imitation")
-        config.check()
+        config = self._configured(ImitationConfig)
         shown: Sequence[Demonstration] = ()
         started = time.perf_counter()
         with self.measuring.bench(self.environment) as bench:
@@ -158,8 +165,7 @@ class _Plan:
         from irgym.agents.imitation.outcomes import all_outcomes
         from irgym.agents.imitation.values import ValuesConfig, learn_values
 
-        config = configured(ValuesConfig, self.hyperparameters, self.seed, "values")
-        config.check()
+        config = self._configured(ValuesConfig)
         started = time.perf_counter()
         known: list[Outcomes] = []
         refused: list[ProgramError] = []
@@ -183,6 +189,17 @@ class _Plan:
         self._save(learn_values(config, known, self.progress), [outcomes.task for outcomes in known])
         states = sum(len(outcomes.states) for outcomes in known)
         return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
+
+    def _configured(self, kind: "type[C]") -> "C":
+        """Return the checked hyper-parameters, and note where the policy learns."""
+        from irgym.agents.devices import learning_text
+
+        config: C = configured(kind, self.hyperparameters, self.seed, kind.name)
+        config.check()
+        where = learning_text(config)
+        if self.note is not None:
+            self.note(where)
+        return config
 
     def _task(self, uri: str, target: str | None) -> Task[Any]:
         return self.measuring.limited_for(self.environment, uri, target)

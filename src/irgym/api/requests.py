@@ -231,6 +231,8 @@ class Training:
     throughput:every=1. In Python also a reward itself."""
     observation: str | None = None
     """Observation of the policy: a name, or several separated by commas; by default the environment's."""
+    device: str | None = None
+    """Device to learn on: cpu, cuda, cuda:N, or auto, the default: CUDA where torch sees it, else the CPU."""
     validate: int | None = None
     """Keep the policy that is best on this many training programs, acting greedily; 0 keeps the newest.
     The default is 0, or the recipe's number.
@@ -262,7 +264,7 @@ class Training:
     def __post_init__(self) -> None:
         check_options(limit=self.limit, agent=self.agent, recipe=self.recipe)
         check_dataset(self.dataset, self.holdout)
-        check_options(observation=self.observation)
+        check_options(observation=self.observation, device=self.device)
         check_count(self.iterations, "iterations", "to train")
         few = f"there are no {self.validate} programs to validate on: give 0 or more"
         check_whole(self.validate, "programs to validate on", 0, few)
@@ -313,11 +315,14 @@ class Imitating:
     values: bool = False
     """Learn the value of each action from all schedules of each program, without a search. It suits programs
     with at most a few thousand schedules."""
+    device: str | None = None
+    """Device to learn on: cpu, cuda, cuda:N, or auto, the default: CUDA where torch sees it, else the CPU."""
     hyperparameters: Suppress[Mapping[str, Any] | None] = None
     """Hyper-parameters of the cloning by name, such as `{"epochs": 100}`."""
 
     def __post_init__(self) -> None:
         check_dataset(self.dataset, self.holdout)
+        check_options(device=self.device)
         if named := search_named(self.search).policy:
             raise IrgymError(
                 f"{self.search!r} names a policy: leave it out, and give the hyper-parameter start={named}"

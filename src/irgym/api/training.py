@@ -144,6 +144,7 @@ class _Plan:
         reward: The reward.
         config: Configuration of the algorithm.
         seed: Seed of all random choices.
+        place: Words on the device that learns; empty where the agent has no such option.
     """
 
     environment: Environment
@@ -156,6 +157,7 @@ class _Plan:
     reward: Reward
     config: "AgentConfig"
     seed: int
+    place: str
 
     def problem(self, bench: Bench, peaks: Sequence[float] | None) -> "Problem":
         """Return what the agent learns.
@@ -194,7 +196,8 @@ class _Plan:
         """Return in a line what is trained, and where."""
         firsts = problem.tasks[: len(self.measuring.targets)]
         machine = "; ".join(dict.fromkeys(machine_text(bench, task) for task in firsts))
-        return f"{self.agent} on {len(self.uris)} programs of {self.dataset.name}; {machine}"
+        what = f"{self.agent} on {len(self.uris)} programs of {self.dataset.name}"
+        return "; ".join(filter(None, (what, machine, self.place)))
 
     def run(
         self,
@@ -270,6 +273,7 @@ def _planned(
     training = filled_by(training, recipe)
     measuring = filled_by(measuring, recipe)
     require_torch("training")
+    from irgym.agents.devices import learning_text
     from irgym.agents.naming import agent_named
 
     programs = dataset_named(environment, training.dataset, training.holdout)
@@ -279,11 +283,25 @@ def _planned(
     values = {**recipe.hyperparameters, **lengths, **by_name(training.hyperparameters, recipe.agent)}
     if training.observation is not None:
         values["observation"] = training.observation
+    if training.device is not None:
+        values["device"] = training.device
     config = configured(agent_named(recipe.agent), values, seed, recipe.agent)
     if bool(training.validate) != bool(config.validate_every):
         raise IrgymError("validation needs both --validate N and --set validate_every=N: give both or none")
     uris, tests = spread(programs.split("train"), training.limit), _tests(training, programs)
-    return _Plan(environment, measuring, training, recipe.agent, programs, uris, tests, reward, config, seed)
+    return _Plan(
+        environment,
+        measuring,
+        training,
+        recipe.agent,
+        programs,
+        uris,
+        tests,
+        reward,
+        config,
+        seed,
+        learning_text(config),
+    )
 
 
 def _tests(training: Training, programs: Dataset) -> Sequence[str]:

@@ -94,6 +94,7 @@ TRANSLATIONS = (
         training_iteration="--iterations",
         num_workers="actors; of apex, or --farm local:N",
         trainer="--agent",
+        num_gpus="--device; cuda for 1 or more",
     ),
     *_of(
         SB3,

@@ -203,7 +203,7 @@ class PointerHead(nn.Module):
         """Return scores, padded with 0, shape [B, greatest number of candidates]."""
         states, candidates, counts, _ = encoded
         scores = self._scores(cast(Tensor, self.state(states)).repeat_interleave(counts, dim=0), candidates)
-        there = torch.arange(int(counts.max())) < counts[:, None]
+        there = torch.arange(int(counts.max()), device=counts.device) < counts[:, None]
         return scores.new_zeros(there.shape).masked_scatter(there, scores)
 
     def _scores(self, asked: Tensor, candidates: Tensor) -> Tensor:
@@ -227,7 +227,7 @@ class PointerHead(nn.Module):
         """
         if legal is not None:
             listed = legal[:, 0, fixed.shape[-1] :].sum(dim=-1)
-            check_rows(listed.numpy(), encoded.counts.numpy())
+            check_rows(listed.numpy(force=True), encoded.counts.numpy(force=True))
         pointed = self.forward(encoded)[:, None]
         if encoded.unchanged is not None:
             ending = self._scores(cast(Tensor, self.state(encoded.states)), encoded.unchanged)

@@ -24,6 +24,7 @@ from irgym.policies.encoders import rows_of
 from irgym.policies.layers import LIMIT
 
 Batch: TypeAlias = Any
+"""Tensors, alone or in tuples, lists and dictionaries, which learners move between devices."""
 
 ACTIVATIONS: dict[str, type[nn.Module]] = {"tanh": nn.Tanh, "relu": nn.ReLU}
 

@@ -34,9 +34,10 @@ def evaluate(
         layout: The meaning of the segments.
         pair_scores: Shape [P, W, W], see `Actor`. The entropy of a linked slot is then that under `choices`.
     """
+    device = scores.device
     if pair_scores is not None:
-        earlier, later = torch.as_tensor(layout.earlier), torch.as_tensor(layout.later)
-        added = pair_scores[torch.arange(len(earlier)), choices[:, earlier]]
+        earlier, later = (torch.as_tensor(part, device=device) for part in (layout.earlier, layout.later))
+        added = pair_scores[torch.arange(len(earlier), device=device), choices[:, earlier]]
         if layout.pointed:
             added = functional.pad(added, (0, scores.shape[-1] - layout.width))
         scores = scores.index_add(1, later, added)
@@ -49,6 +50,6 @@ def evaluate(
     if layout.segments == 1:
         return Evaluated(chosen[:, 0], entropies[:, 0])
     first = choices[:, 0].clamp(max=layout.width) if layout.pointed else choices[:, 0]
-    active = torch.as_tensor(layout.active)[first]
-    owners = probabilities[:, 0, torch.as_tensor(layout.owner)]
+    active = torch.as_tensor(layout.active, device=device)[first]
+    owners = probabilities[:, 0, torch.as_tensor(layout.owner, device=device)]
     return Evaluated((chosen * active).sum(-1), entropies[:, 0] + (owners * entropies[:, 1:]).sum(-1))

@@ -21,7 +21,7 @@ class Ragged(NamedTuple):
     @property
     def owners(self) -> Tensor:
         """The state of each row, shape [M]."""
-        return torch.arange(len(self.counts)).repeat_interleave(self.counts)
+        return torch.arange(len(self.counts), device=self.counts.device).repeat_interleave(self.counts)
 
     @property
     def begins(self) -> Tensor:
@@ -32,7 +32,8 @@ class Ragged(NamedTuple):
         """Return the rows of some states."""
         chosen = self.counts[states]
         moved = self.begins[states] - (chosen.cumsum(0) - chosen)
-        places = moved.repeat_interleave(chosen) + torch.arange(int(chosen.sum()))
+        within = torch.arange(int(chosen.sum()), device=chosen.device)
+        places = moved.repeat_interleave(chosen) + within
         return Ragged(self.rows[places], chosen)
 
     def separate(self) -> list[Tensor]:

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from irgym.base.files import write_file
+from irgym.networks.transfer import moved
 from irgym.policies.files import checked
 
 
@@ -18,14 +19,15 @@ def write(path: Path, content: dict[str, Any], previous: Path | None = None) -> 
 
     Args:
         path: File to write.
-        content: Tensors, numbers, texts, and lists and dictionaries of them.
+        content: Tensors, numbers, texts, and lists and dictionaries of them. Tensors of other devices are
+            written as those of the CPU.
         previous: Where the file that is replaced is kept.
 
     Raises:
         StorageError: The disk is full or the file cannot be written; what was there before stays.
     """
     buffer = io.BytesIO()
-    torch.save(content, buffer)
+    torch.save(moved(content, torch.device("cpu")), buffer)
     write_file(path, buffer.getbuffer(), previous)
 
 

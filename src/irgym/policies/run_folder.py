@@ -31,7 +31,9 @@ from irgym.core.uri import is_file
 PROGRAMS = "programs"
 """Name of the digest of the training programs in the description of a run."""
 BUDGET = ("budget_iterations", "budget_seconds")
-"""Limits of a training in its description, which a resumption may change."""
+"""Limits of a training in its description."""
+CHANGING = (*BUDGET, "device")
+"""Values of a description that a resumption may change."""
 SNAPSHOTS = "snapshots"
 """Folder of the snapshots in a run folder."""
 
@@ -161,7 +163,7 @@ class RunFolder:
         """
         # Through JSON, so that tuples compare equal to the lists that they were written as.
         wanted, found = _leaves(json.loads(json.dumps(description))), _leaves(self.describe())
-        for name in (name for name in (*wanted, *found) if name not in BUDGET):
+        for name in (name for name in (*wanted, *found) if name not in CHANGING):
             if name == PROGRAMS and wanted.get(name) != found.get(name):
                 raise IrgymError(
                     f"the programs of the run in {self.path} have changed since it began: restore their "
@@ -174,7 +176,7 @@ class RunFolder:
                 )
 
     def renew(self, description: dict[str, Any]) -> None:
-        """Record the budget of a run that is resumed; `expect` has compared the rest.
+        """Record the budget and the device of a run that is resumed; `expect` has compared the rest.
 
         Raises:
             StorageError: The file cannot be written.

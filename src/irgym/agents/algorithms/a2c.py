@@ -20,6 +20,7 @@ from irgym.agents.optimisation import Descent, Optimiser, anneal
 from irgym.agents.problem import Problem
 from irgym.base.values import Range
 from irgym.networks import likelihood
+from irgym.networks.transfer import moved
 
 
 @dataclass(frozen=True)
@@ -66,16 +67,15 @@ class A2C(ActorCriticLearner[A2CConfig]):
         lr = anneal(config.lr, config.lr_end, self.share)
         self.descent.set_lr(lr)
         statistics = self._learn(trajectories, lr)
-        self.network.adapt(trajectories.observations)
-        self.iteration += 1
+        self.end_iteration(trajectories)
         return outcomes, statistics
 
     def _learn(self, trajectories: Trajectories, lr: float) -> Statistics:
         """Take the gradient step."""
         config = self.config
-        privileged = torch.as_tensor(trajectories.privileged)
-        scores, values = self.network.forward(trajectories.observations, privileged)
-        old_values = values.detach().numpy()
+        seen = trajectories.observations, torch.as_tensor(trajectories.privileged)
+        scores, values = self.network.forward(*moved(seen, self.device))
+        old_values = values.numpy(force=True)
         rewards = trajectories.grid(trajectories.rewards) * np.float32(self.scale.factor)
         on_policy = np.ones_like(rewards)
         place = (trajectories.step, trajectories.episode)
@@ -90,11 +90,11 @@ class A2C(ActorCriticLearner[A2CConfig]):
                 config.n_step,
             )
         )
-        legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+        known = trajectories.legal, trajectories.choices, normalise(advantages, config.advantages), returns
+        legal, choices, gains, wanted = moved(tuple(map(torch.as_tensor, known)), self.device)
         taken = likelihood.evaluate(scores, legal, choices, self.layout, self.network.actor.pair_scores)
-        gains = torch.as_tensor(normalise(advantages, config.advantages))
         policy_loss = -(gains * taken.log_prob).mean()
-        value_loss = (values - torch.as_tensor(returns)).square().mean()
+        value_loss = (values - wanted).square().mean()
         entropy = taken.entropy.mean()
         weight = anneal(config.entropy, config.entropy_end, self.share)
         self.descent.step(policy_loss + config.value_coefficient * value_loss - weight * entropy)

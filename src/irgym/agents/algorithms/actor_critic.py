@@ -9,11 +9,13 @@ import torch
 from irgym.agents.archive.best import Archive
 from irgym.agents.archive.following import Following
 from irgym.agents.construction import check_network, spec_of, start_from
+from irgym.agents.devices import acting_copy, device_named, refresh
 from irgym.agents.episodes.advantages import FloatArray, Normalisation, ReturnScale
 from irgym.agents.episodes.played import Outcomes
 from irgym.agents.episodes.rollout import draw_tasks, privileged_of, rollout
 from irgym.agents.episodes.trajectories import Trajectories, select_episodes
 from irgym.agents.hyperparameters import (
+    DeviceOptions,
     Positive,
     Share,
     StartOptions,
@@ -24,15 +26,17 @@ from irgym.agents.optimisation import seeded
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
 from irgym.core.actions import BoolArray
+from irgym.networks import likelihood
 from irgym.networks.actor_critic import ActorCritic, pair_scores_of
 from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
+from irgym.networks.transfer import moved
 from irgym.policies import heads
 from irgym.policies.layout import LAYOUTS, IntArray
 
 
 @dataclass(frozen=True)
-class ActorCriticConfig(StartOptions, TrainingOptions):
+class ActorCriticConfig(StartOptions, DeviceOptions, TrainingOptions):
     """Hyper-parameters that all policy-gradient learners have."""
 
     lr: Positive = 1e-3
@@ -87,7 +91,10 @@ class ActorCriticLearner(Generic[C]):
     Attributes:
         config: Hyper-parameters.
         problem: The training problem, whose tasks hold an analysis where it is needed.
+        device: Device of the network.
         network: Actor and critic.
+        acting: The actor on the CPU; a copy where the device is another.
+        encoder: Its encoder, for batches on the CPU.
         iteration: Iterations done.
         rng: Random generator of everything but the initial weights.
         scale: Factor on the rewards that the losses use.
@@ -107,9 +114,12 @@ class ActorCriticLearner(Generic[C]):
             self.network = ActorCritic(
                 spec_of(config, task), self.layout, config.shared, privileged, config.observation
             )
-        self.encoder = self.network.actor.encoder
         if config.start:
             start_from(config.start, self.network.actor)
+        self.device = device_named(config.device)
+        self.acting = acting_copy(self.network.actor, self.device)
+        self.encoder = self.acting.encoder
+        self.network.to(self.device)
 
     def collect(
         self, epsilon: float = 0.0, group: int = 1, archive: Archive | None = None, started: int = 0
@@ -129,8 +139,8 @@ class ActorCriticLearner(Generic[C]):
 
         def choose(batch: Batch, legal: BoolArray) -> heads.Draw:
             with torch.inference_mode():
-                scores = self.network.actor.forward(batch, torch.as_tensor(legal)).numpy()
-            pair_scores = pair_scores_of(self.network.actor)
+                scores = self.acting.forward(batch, torch.as_tensor(legal)).numpy()
+            pair_scores = pair_scores_of(self.acting)
             return heads.sample(scores, legal, self.layout, self.rng, epsilon, pair_scores)
 
         programs = range(len(self.problem.tasks))
@@ -169,12 +179,25 @@ class ActorCriticLearner(Generic[C]):
     def values(self, trajectories: Trajectories) -> FloatArray:
         """Return the values of all states of the trajectories, shape [M]."""
         with torch.inference_mode():
-            privileged = torch.as_tensor(trajectories.privileged)
-            return self.network.values(trajectories.observations, privileged).numpy()
+            seen = trajectories.observations, torch.as_tensor(trajectories.privileged)
+            return self.network.values(*moved(seen, self.device)).numpy(force=True)
+
+    def evaluate(self, trajectories: Trajectories) -> likelihood.Evaluated:
+        """Return the log-probabilities of the taken actions, shape [M], and the entropies, on the device."""
+        taken = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
+        seen, legal, choices = moved((trajectories.observations, *taken), self.device)
+        actor = self.network.actor
+        return likelihood.evaluate(actor.forward(seen), legal, choices, self.layout, actor.pair_scores)
+
+    def end_iteration(self, trajectories: Trajectories) -> None:
+        """Update the statistics of inputs with new episodes, and act by the new weights from now on."""
+        self.network.adapt(moved(trajectories.observations, self.device))
+        refresh(self.acting, self.network.actor)
+        self.iteration += 1
 
     def policy(self) -> TorchPolicy:
-        """Return the current policy; it shares its weights with the learner."""
-        return TorchPolicy(self.network.actor)
+        """Return the current policy, on the CPU; it shares the weights of `acting`."""
+        return TorchPolicy(self.acting)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state of the training, as tensors and plain values."""
@@ -189,6 +212,7 @@ class ActorCriticLearner(Generic[C]):
         """Restore a state from `state_dict`; training then continues exactly."""
         self.iteration = state["iteration"]
         self.network.load_state_dict(state["network"])
+        refresh(self.acting, self.network.actor)
         self.scale.load_state_dict(state["scale"])
         self.rng.bit_generator.state = state["rng"]
 

@@ -121,7 +121,7 @@ class Apex(QLearner[ApexConfig]):
             outcomes.append(outcome)
             brought.append((trajectories, experience))
         self._remember(brought)
-        self.iteration += 1
+        self.end_iteration()
         epsilon = float(np.mean(self._epsilons))
         return replace(add_up(outcomes), collecting_s=played_s), Statistics(
             value_loss=loss, epsilon=epsilon, lr=lr, grad_norm=self.descent.mean_norm()
@@ -134,7 +134,7 @@ class Apex(QLearner[ApexConfig]):
 
     def _assignments(self, shares: Sequence[Sequence[int]]) -> list[Assignment]:
         """Return the actors' assignments, with the current weights."""
-        network = pack(self.network)
+        network = pack(self.acting)
         return [
             Assignment(
                 makers=tuple(self.problem.makers[place] for place in share),

@@ -43,12 +43,12 @@ class DQN(QLearner[DQNConfig]):
         explored = self.share / config.exploration if config.exploration else 1.0
         epsilon = anneal(config.epsilon, config.epsilon_end, explored)
         tasks = draw_tasks(self.problem.tasks, config.episodes, self.rng)
-        choose = exploring(self.network, self.rng, epsilon)
-        trajectories, outcomes = rollout(tasks, self.problem, self.network.encoder, self.layout, choose)
+        choose = exploring(self.acting, self.rng, epsilon)
+        trajectories, outcomes = rollout(tasks, self.problem, self.acting.encoder, self.layout, choose)
         self.adapt(trajectories)
         self.replay.add(trajectories, config.n_step, config.gamma)
         lr, loss = self.lr, self.learn()
-        self.iteration += 1
+        self.end_iteration()
         return outcomes, Statistics(
             value_loss=loss, epsilon=epsilon, lr=lr, grad_norm=self.descent.mean_norm()
         )

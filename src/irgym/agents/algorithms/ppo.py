@@ -6,6 +6,7 @@ with off-policy correction.
 """
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
@@ -40,6 +41,7 @@ from irgym.base.errors import IrgymError
 from irgym.base.values import Range
 from irgym.networks import likelihood
 from irgym.networks.encoders import Batch
+from irgym.networks.transfer import moved
 
 
 @dataclass(frozen=True)
@@ -204,8 +206,7 @@ class PPO(ActorCriticLearner[PPOConfig]):
             self.value_descent.set_lr(lr * (config.value_lr or config.lr) / config.lr)
         steps, explained = self._estimate_advantages(trajectories)
         statistics = self._learn(steps, trajectories)
-        self.network.adapt(fresh.observations)
-        self.iteration += 1
+        self.end_iteration(fresh)
         return outcomes, replace(statistics, explained_variance=explained, epsilon=epsilon, lr=lr)
 
     def _with_past(self, fresh: Trajectories) -> Trajectories:
@@ -302,7 +303,9 @@ class PPO(ActorCriticLearner[PPOConfig]):
         ratio = log_ratio.exp()
         advantages = steps.advantages
         if config.normalise_over == "minibatch":
-            advantages = torch.as_tensor(normalise(advantages.numpy(), config.advantages))
+            advantages = torch.as_tensor(
+                normalise(advantages.numpy(force=True), config.advantages), device=self.device
+            )
         advantages = steps.weights * advantages
         surrogate = torch.minimum(
             ratio * advantages, ratio.clamp(1 - config.clip, 1 + config.clip) * advantages
@@ -328,15 +331,10 @@ class PPO(ActorCriticLearner[PPOConfig]):
         """
         kept = archive.sample(self.config.minibatch, self.rng)
         if kept is None:
-            return torch.zeros(())
-        returns = torch.as_tensor(kept.rewards * np.float32(self.scale.factor))
-        with torch.no_grad():
-            values = self.network.values(kept.observations, torch.as_tensor(kept.privileged))
-        scores = self.network.actor.forward(kept.observations)
-        legal, choices = torch.as_tensor(kept.legal), torch.as_tensor(kept.choices)
-        pair_scores = self.network.actor.pair_scores
-        evaluated = likelihood.evaluate(scores, legal, choices, self.layout, pair_scores)
-        return -((returns - values).clamp(min=0.0) * evaluated.log_prob).mean()
+            return torch.zeros((), device=self.device)
+        excess = kept.rewards * np.float32(self.scale.factor) - self.values(kept)
+        weights = moved(torch.as_tensor(excess), self.device).clamp(min=0.0)
+        return -(weights * self.evaluate(kept).log_prob).mean()
 
     def _learn_values(self, steps: Steps) -> dict[str, float | None]:
         """Take the gradient steps of the value function alone; return fields of `Statistics`.
@@ -361,22 +359,19 @@ class PPO(ActorCriticLearner[PPOConfig]):
     def _values(self, steps: Steps) -> Tensor:
         return self.network.values(steps.observations, steps.privileged)
 
-    def _minibatches(self, steps: Steps, size: int) -> list[Steps]:
-        """Return all steps in random order, in slices of `size` steps; the last may be smaller."""
+    def _minibatches(self, steps: Steps, size: int) -> Iterator[Steps]:
+        """Yield all steps in random order, `size` at a time, on the device; the last may be fewer."""
         order = torch.as_tensor(self.rng.permutation(len(steps.returns)))
         shuffled = Steps(self.encoder.select(steps[0], order), *(tensor[order] for tensor in steps[1:]))
-        slices = [slice(start, start + size) for start in range(0, len(order), size)]
-        return [
-            Steps(self.encoder.select(shuffled[0], part), *(t[part] for t in shuffled[1:])) for part in slices
-        ]
+        for start in range(0, len(order), size):
+            part = slice(start, start + size)
+            rows = Steps(self.encoder.select(shuffled[0], part), *(tensor[part] for tensor in shuffled[1:]))
+            yield moved(rows, self.device)
 
     def _log_probs(self, trajectories: Trajectories) -> FloatArray:
         """Return the log-probabilities of the taken actions under the current policy, shape [M]."""
         with torch.inference_mode():
-            scores = self.network.actor.forward(trajectories.observations)
-            legal, choices = torch.as_tensor(trajectories.legal), torch.as_tensor(trajectories.choices)
-            pair_scores = self.network.actor.pair_scores
-            return likelihood.evaluate(scores, legal, choices, self.layout, pair_scores).log_prob.numpy()
+            return self.evaluate(trajectories).log_prob.numpy(force=True)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state of the training, as tensors and plain values."""

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from irgym.agents.construction import check_network, spec_of, start_from
+from irgym.agents.devices import acting_copy, device_named, refresh
 from irgym.agents.episodes.advantages import ReturnScale
 from irgym.agents.episodes.replay import Replay, Transitions
 from irgym.agents.episodes.rollout import Choose
@@ -19,6 +20,7 @@ from irgym.agents.episodes.trajectories import Trajectories
 from irgym.agents.hyperparameters import (
     Count,
     CountOrNone,
+    DeviceOptions,
     Episodes,
     Positive,
     Share,
@@ -34,12 +36,13 @@ from irgym.core.actions import BoolArray
 from irgym.networks.encoders import Batch
 from irgym.networks.policy import TorchPolicy
 from irgym.networks.q_network import QNetwork
+from irgym.networks.transfer import moved
 from irgym.policies import heads
 from irgym.policies.layout import FlatLayout
 
 
 @dataclass(frozen=True)
-class QLearnerConfig(StartOptions, TrainingOptions):
+class QLearnerConfig(StartOptions, DeviceOptions, TrainingOptions):
     """Hyper-parameters that all Q-learners have."""
 
     iterations: Count = 400
@@ -95,8 +98,10 @@ class QLearner(Generic[C]):
     Attributes:
         config: Hyper-parameters.
         problem: The training problem, whose tasks hold an analysis where the reward is shaped.
+        device: Device of the networks that learn.
         network: The network that learns.
         target: An older copy of it, which values next states.
+        acting: The network on the CPU; a copy where the device is another.
         iteration: Iterations done.
         updates: Gradient steps taken.
         rng: Random generator of everything but the initial weights.
@@ -120,9 +125,13 @@ class QLearner(Generic[C]):
         if config.start:
             start_from(config.start, self.network)
         self.target.load_state_dict(self.network.state_dict())
+        self.device = device_named(config.device)
+        self.acting = acting_copy(self.network, self.device)
+        self.network.to(self.device)
+        self.target.to(self.device)
         weights = self.network.parameters()
         self.descent = Descent(weights, config.lr, config.max_grad_norm, deadline=problem.deadline)
-        self.replay = Replay(config.replay, self.layout.width, self.network.encoder, config.alpha)
+        self.replay = Replay(config.replay, self.layout.width, self.acting.encoder, config.alpha)
 
     @property
     def share(self) -> float:
@@ -137,8 +146,9 @@ class QLearner(Generic[C]):
     def adapt(self, trajectories: Trajectories) -> None:
         """Update the statistics that scale rewards and normalise observations with new trajectories."""
         self.scale.update(trajectories)
+        observations = moved(trajectories.observations, self.device)
         for network in (self.network, self.target):
-            network.encoder.adapt(trajectories.observations)
+            network.encoder.adapt(observations)
 
     def learn(self) -> float | None:
         """Take the gradient steps of an iteration; return their mean loss, or None if there were none."""
@@ -152,14 +162,14 @@ class QLearner(Generic[C]):
         """Take one gradient step and return its loss."""
         config = self.config
         beta = anneal(config.beta, 1.0, self.share)
-        transitions = self.replay.sample(config.minibatch, beta, self.rng)
+        transitions = moved(self.replay.sample(config.minibatch, beta, self.rng), self.device)
         targets = self._targets(transitions)
         q = self.network.forward(transitions.observations, transitions.legal)[:, 0]
         taken = q.gather(1, transitions.choices[:, None])[:, 0]
         losses = functional.smooth_l1_loss(taken, targets, reduction="none")
         loss = (transitions.weights * losses).mean()
         self.descent.step(loss)
-        self.replay.prioritise(transitions.places, (targets - taken.detach()).numpy())
+        self.replay.prioritise(transitions.places, (targets - taken).numpy(force=True))
         self.updates += 1
         if self.updates % config.target_every == 0:
             self.target.load_state_dict(self.network.state_dict())
@@ -174,9 +184,14 @@ class QLearner(Generic[C]):
             value = self.target.forward(following, legal).gather(-1, best)[:, 0, 0]
             return self.scale.factor * transitions.rewards + transitions.discounts * value
 
+    def end_iteration(self) -> None:
+        """Act by the new weights from now on."""
+        refresh(self.acting, self.network)
+        self.iteration += 1
+
     def policy(self) -> TorchPolicy:
-        """Return the current policy; it shares its weights with the learner."""
-        return TorchPolicy(self.network)
+        """Return the current policy, on the CPU; it shares the weights of `acting`."""
+        return TorchPolicy(self.acting)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the complete state of the training, as tensors and plain values."""
@@ -195,6 +210,7 @@ class QLearner(Generic[C]):
         """Restore a state from `state_dict`; training then continues exactly."""
         self.iteration, self.updates = state["iteration"], state["updates"]
         self.network.load_state_dict(state["network"])
+        refresh(self.acting, self.network)
         self.target.load_state_dict(state["target"])
         self.descent.load_state_dict(state["descent"])
         self.scale.load_state_dict(state["scale"])

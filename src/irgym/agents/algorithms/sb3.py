@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import gymnasium
 import numpy as np
 
+from irgym.agents.devices import device_named
 from irgym.agents.hyperparameters import Count
 from irgym.agents.optimisation import DivergedError
 from irgym.base.errors import BackendError, IrgymError
@@ -72,7 +73,8 @@ def train_sb3(
         seed: Of all random choices.
         reporting: Reports of the course of the training; none by default.
         observation: Name of the observation that the environments show; empty: the default.
-        hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`.
+        hyperparameters: Passed on to the algorithm, such as `policy_kwargs={"net_arch": [64, 64]}`, or
+            `device="cpu"` in place of CUDA where torch sees it.
 
     Raises:
         IrgymError: There is no such algorithm here, the actions are too many for it, or a number is out of
@@ -92,7 +94,8 @@ def train_sb3(
     logging: Any = import_module("stable_baselines3.common.logger")
     envs = vectorised.VecMonitor(vectorised.DummyVecEnv([make] * environments))
     try:
-        model = built(kind, envs, seed=seed, device="cpu", **hyperparameters)
+        options = {"device": str(device_named("auto")), **hyperparameters}
+        model = built(kind, envs, seed=seed, **options)
         if not hyperparameters.keys() & {"tensorboard_log", "verbose"}:
             # The default logger would leave a folder among the system's temporary files, and write nothing.
             model.set_logger(logging.Logger(folder=None, output_formats=[]))

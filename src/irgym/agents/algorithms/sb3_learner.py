@@ -14,8 +14,9 @@ from typing import Any, ClassVar, Union
 import torch
 
 from irgym.agents.algorithms.sb3 import ModelPolicy, algorithm_named, built
+from irgym.agents.devices import device_named
 from irgym.agents.episodes.played import Outcomes
-from irgym.agents.hyperparameters import Count, CountOrNone, RandomOptions, Weight, Widths
+from irgym.agents.hyperparameters import Count, CountOrNone, DeviceOptions, RandomOptions, Weight, Widths
 from irgym.agents.learner import Statistics
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
@@ -55,7 +56,7 @@ LOGGED = {
 
 
 @dataclass(frozen=True)
-class Sb3Config(RandomOptions):
+class Sb3Config(DeviceOptions, RandomOptions):
     """Hyper-parameters that all algorithms have; `config_named` adds those of one."""
 
     algorithm: ClassVar[str] = ""
@@ -174,7 +175,7 @@ class Sb3Learner:
             kind,
             self._episodes,
             seed=config.seed,
-            device="cpu",
+            device=str(device_named(config.device)),
             policy_kwargs={"net_arch": list(config.hidden)},
             **{name: getattr(config, name) for name in config.own},
         )

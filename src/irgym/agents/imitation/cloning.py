@@ -15,7 +15,15 @@ import torch
 from numpy.typing import NDArray
 
 from irgym.agents.construction import check_network, spec_of, start_from
-from irgym.agents.hyperparameters import Count, CountOrNone, NetworkOptions, Positive, RandomOptions
+from irgym.agents.devices import device_named
+from irgym.agents.hyperparameters import (
+    Count,
+    CountOrNone,
+    DeviceOptions,
+    NetworkOptions,
+    Positive,
+    RandomOptions,
+)
 from irgym.agents.imitation.demonstrations import Demonstration
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.base.errors import IrgymError
@@ -25,11 +33,12 @@ from irgym.core.task import Task
 from irgym.networks import likelihood
 from irgym.networks.actor_critic import Actor
 from irgym.networks.policy import TorchPolicy
+from irgym.networks.transfer import moved
 from irgym.policies.layout import LAYOUTS
 
 
 @dataclass(frozen=True)
-class ImitationConfig(RandomOptions, NetworkOptions):
+class ImitationConfig(DeviceOptions, RandomOptions, NetworkOptions):
     """Hyper-parameters of behaviour cloning."""
 
     name: ClassVar[str] = "imitation"
@@ -114,6 +123,8 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
         actor.encoder.adapt(batch)
     legal = torch.as_tensor(layout.legal(masks))
     choices = torch.as_tensor(layout.choices(actions, masks))
+    device = device_named(config.device)
+    actor.to(device)
     descent = Descent(actor.parameters(), config.lr, config.max_grad_norm)
     generator = torch.Generator().manual_seed(config.seed)
     for epoch in range(config.epochs):
@@ -124,10 +135,10 @@ def clone(config: ImitationConfig, demonstrations: Sequence[Demonstration]) -> T
             seen = actor.encoder.select(batch, part)
             if config.hidden_inputs:
                 seen = actor.encoder.hide(seen, config.hidden_inputs, generator)
-            scores = actor.forward(seen)
-            evaluated = likelihood.evaluate(scores, legal[part], choices[part], layout, actor.pair_scores)
+            seen, masked, taken = moved((seen, legal[part], choices[part]), device)
+            evaluated = likelihood.evaluate(actor.forward(seen), masked, taken, layout, actor.pair_scores)
             descent.step(-evaluated.log_prob.mean())
-    return TorchPolicy(actor)
+    return TorchPolicy(actor.to("cpu"))
 
 
 def _steps(

@@ -16,7 +16,15 @@ from torch import Tensor
 from torch.nn import functional
 
 from irgym.agents.construction import check_network, spec_of
-from irgym.agents.hyperparameters import Count, NetworkOptions, Positive, RandomOptions, Weight
+from irgym.agents.devices import acting_copy, device_named, refresh
+from irgym.agents.hyperparameters import (
+    Count,
+    DeviceOptions,
+    NetworkOptions,
+    Positive,
+    RandomOptions,
+    Weight,
+)
 from irgym.agents.imitation.outcomes import Outcomes
 from irgym.agents.optimisation import Descent, anneal, seeded
 from irgym.base.values import Range
@@ -25,11 +33,12 @@ from irgym.networks.encoders import EncoderSpec
 from irgym.networks.policy import TorchPolicy
 from irgym.networks.q_ensemble import QEnsemble
 from irgym.networks.q_network import QNetwork
+from irgym.networks.transfer import moved
 from irgym.policies.layout import LAYOUTS, ActionLayout
 
 
 @dataclass(frozen=True)
-class ValuesConfig(RandomOptions, NetworkOptions):
+class ValuesConfig(DeviceOptions, RandomOptions, NetworkOptions):
     """Hyper-parameters of learning values."""
 
     name: ClassVar[str] = "values"
@@ -114,8 +123,12 @@ def _learnt(
     some = [(program, state) for program in programs for state in (0, _random_state(program, rng))]
     observed = [program.task.observe(program.states[state], config.observation) for program, state in some]
     network.encoder.adapt(network.encoder.collate(observed))
+    device = device_named(config.device)
     slow = deepcopy(network)
-    policy = TorchPolicy(slow)
+    acting = acting_copy(slow, device)
+    for learning in (network, slow):
+        learning.to(device)
+    policy = TorchPolicy(acting)
     descent = Descent(network.parameters(), config.lr, config.max_grad_norm)
     steps = 0
     for epoch in range(config.epochs):
@@ -125,9 +138,10 @@ def _learnt(
                 f"{number + 1} of {config.members})"
             )
         descent.set_lr(anneal(config.lr, 0.0, epoch / config.epochs))
+        refresh(acting, slow)
         visited = _visited(policy, programs, rng)
         for begin in range(0, len(visited), config.minibatch):
-            descent.step(_loss(network, visited[begin : begin + config.minibatch], config))
+            descent.step(_loss(network, visited[begin : begin + config.minibatch], config, device))
             steps += 1  # early on there is little to average
             _approach(slow, network, min(config.average, steps / (10 + steps)))
     _end_sooner(slow, config.margin)
@@ -178,18 +192,17 @@ def _random_state(program: Outcomes, rng: np.random.Generator) -> int:
     return state
 
 
-def _loss(network: QNetwork, visits: Sequence[_Visit], config: ValuesConfig) -> Tensor:
+def _loss(network: QNetwork, visits: Sequence[_Visit], config: ValuesConfig, device: torch.device) -> Tensor:
     """Return the regression loss over all legal actions of some states."""
     task_states = [(program.task, program.states[state]) for program, state in visits]
     masks = [task.mask(state) for task, state in task_states]
     legal = torch.as_tensor(network.layout.legal(masks))
     batch = network.encoder.collate([task.observe(state, config.observation) for task, state in task_states])
-    found = network.forward(batch, legal)
     wanted = np.concatenate([program.advantages(state) for program, state in visits])
     wanted = np.clip(wanted, -config.largest, config.largest) * config.scale
-    return functional.smooth_l1_loss(
-        found[legal[..., : found.shape[-1]]], torch.as_tensor(wanted, dtype=torch.float32)
-    )
+    batch, legal, values = moved((batch, legal, torch.as_tensor(wanted, dtype=torch.float32)), device)
+    found = network.forward(batch, legal)
+    return functional.smooth_l1_loss(found[legal[..., : found.shape[-1]]], values)
 
 
 def _approach(slow: torch.nn.Module, fast: torch.nn.Module, kept: float) -> None:
