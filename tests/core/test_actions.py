@@ -34,6 +34,17 @@ def test_unknown_action_names_the_choices():
         SPACE.parse("split_3")
 
 
+def test_the_values_of_many_equal_slots_are_listed_once():
+    sizes = tuple(range(20))
+    space = ActionSpace((ActionKind("tile", (sizes,) * 12, omitted=0), ActionKind("place", (sizes,) * 4)))
+    with pytest.raises(ScheduleError) as caught:
+        space.parse("tiel_1")
+    values = "|".join(map(str, sizes))
+    assert f"tile_{values} (up to 12 such values, joined by _)" in str(caught.value)
+    assert f"place_{values} (4 such values, joined by _)" in str(caught.value)
+    assert "did you mean tile?" in str(caught.value) and len(str(caught.value)) < 400
+
+
 def test_masks_of_kinds_and_parameters_combine():
     rng = np.random.default_rng(0)
     for _ in range(100):
