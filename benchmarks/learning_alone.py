@@ -27,7 +27,7 @@ import tyro
 
 from irgym.api.programs import environment_named
 from irgym.cli.settings import settings_of
-from irgym.core.catalogue import dataset_named
+from irgym.core.datasets import dataset_named
 from irgym.core.environment import recipe_of
 from irgym.judging.statistics import geometric_interval
 from irgym.policies.run_folder import RunFolder
@@ -147,6 +147,17 @@ def speed(costs: dict[str, dict[str, float]], method: str) -> str:
     return f"{found.mean:.3f} [{found.low:.3f}, {found.high:.3f}]{failed}"
 
 
+def progress(trained: dict[tuple[str, int], Path]) -> str:
+    """Return the trainings so far as a table of markdown."""
+    lines = [("recipe", "seed", "evaluations", "last validation"), ("---",) * 4]
+    for (recipe, seed), folder in trained.items():
+        last = validations(folder)[-1:]
+        shown = f"{last[0][1]:.3f}" if last else "-"
+        lines.append((recipe, str(seed), f"{evaluations(folder):,}", shown))
+    text = "\n".join(f"| {' | '.join(line)} |" for line in lines)
+    return f"{text}\n\nNot finished: the policies are compared after the last training.\n"
+
+
 def table(options: Options, trained: dict[tuple[str, int], Path]) -> str:
     """Compare all policies, and return the table as markdown."""
     costs = [costs_of(options, list(trained.values()), target) for target in options.targets]
@@ -189,10 +200,13 @@ def plot(options: Options, trained: dict[tuple[str, int], Path], path: Path) -> 
 def main(options: Options) -> None:
     """Train, compare, write."""
     pairs = [(recipe, seed) for recipe in options.recipes for seed in range(options.seeds)]
-    trained = {(recipe, seed): train(options, recipe, seed) for recipe, seed in pairs}
     options.out.mkdir(parents=True, exist_ok=True)
     name = "-".join([f"{options.environment}_alone", *options.targets])
-    plot(options, trained, options.out / f"{name}.svg")
+    trained: dict[tuple[str, int], Path] = {}
+    for recipe, seed in pairs:
+        trained[recipe, seed] = train(options, recipe, seed)
+        plot(options, trained, options.out / f"{name}.svg")
+        (options.out / f"{name}.md").write_text(progress(trained))
     written = table(options, trained)
     (options.out / f"{name}.md").write_text(written)
     print(written)

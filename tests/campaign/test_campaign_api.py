@@ -80,7 +80,7 @@ ARGUMENTS: list[tuple[dict[str, Any], str]] = [
         ({"programs": [uri]}, "loops")
         for uri in ("", "x", "hlo://gpt2", "loops://mm/0x1x1", "loops://mm/4x4x4\0", LONG[:300])
     ),
-    ({"programs": None, "dataset": ""}, "programs are named by"),
+    ({"programs": None, "dataset": ""}, "dataset is '', which names nothing"),
     *(({"programs": None, "dataset": name}, "data set") for name in ("mine", "mm_random:", LONG[:300])),
     *(({"programs": None, "split": name}, "split") for name in ("", "both", "TRAIN", None)),
     *(

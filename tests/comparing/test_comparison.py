@@ -182,7 +182,7 @@ def test_a_baseline_that_tunes_takes_trials_and_more_time_and_tells(monkeypatch,
         return answered(call)
 
     monkeypatch.setattr(bench, "call", call)
-    tuned = Baseline("tvm", "1 thread", tuning=Tuning())
+    tuned = Baseline("tvm", "1 thread", options=Tuning())
     monkeypatch.setattr(type(environment), "baselines", (*environment.baselines, tuned))
     plan = ComparisonPlan(environment, ("toy://hard",), ("tvm", "tvm:trials=256"), Budget(1))
     seen = Kept()

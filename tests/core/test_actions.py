@@ -34,6 +34,17 @@ def test_unknown_action_names_the_choices():
         SPACE.parse("split_3")
 
 
+def test_the_values_of_many_equal_slots_are_listed_once():
+    sizes = tuple(range(20))
+    space = ActionSpace((ActionKind("tile", (sizes,) * 12, omitted=0), ActionKind("place", (sizes,) * 4)))
+    with pytest.raises(ScheduleError) as caught:
+        space.parse("tiel_1")
+    values = "|".join(map(str, sizes))
+    assert f"tile_{values} (up to 12 such values, joined by _)" in str(caught.value)
+    assert f"place_{values} (4 such values, joined by _)" in str(caught.value)
+    assert "did you mean tile?" in str(caught.value) and len(str(caught.value)) < 400
+
+
 def test_masks_of_kinds_and_parameters_combine():
     rng = np.random.default_rng(0)
     for _ in range(100):
@@ -78,7 +89,7 @@ def test_options_say_what_is_legal():
     mask = SPACE.mask([True, False, False, True], [True] * 7)
     assert SPACE.options(mask) == "up split_2 split_4"
     everything = LARGE.mask([True, True], [True] * LARGE.param_count)
-    assert LARGE.options(everything).startswith("next tile_0|2|4|8|16|32|64_0|2")
+    assert LARGE.options(everything) == "next tile_0|2|4|8|16|32|64 (up to 12 such values, joined by _)"
 
 
 WORDS = ActionSpace((ActionKind("swap", (("0-1", "0-2", "1-2"),)), ActionKind("stop", ends="episode")))

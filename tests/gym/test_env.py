@@ -1,5 +1,6 @@
 """The Gymnasium view of tasks, on loops: with a made-up cost where measuring is beside the point."""
 
+import pickle
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
@@ -18,6 +19,7 @@ from irgym.core import capabilities
 from irgym.core.capabilities import ideal_cost
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Job, Measurement, Outcome
+from irgym.core.datasets import dataset_named
 from irgym.core.reward import (
     LogSpeedup,
     PeriodicImprovement,
@@ -234,6 +236,17 @@ def test_dataset_and_split_choose_the_programs(make: Make):
     assert info["uri"] in dataset.test
 
 
+def test_holdout_divides_the_dataset_as_on_the_command_line(make: Make):
+    grid = "mm:m=64:128:16,n=64:128:16,k=32"
+    whole = dataset_named(ENVIRONMENTS.load("loops"), grid, 0.4)
+    for split in ("train", "test"):
+        env = make(programs=None, dataset=grid, split=split, holdout=0.4)
+        assert env.programs == whole.split(split) and len(env.programs) > 5
+    copied = pickle.loads(pickle.dumps(env))
+    assert copied.programs == env.programs
+    copied.close()
+
+
 def test_renders_the_nest(make: Make):
     env = make(render_mode="ansi")
     env.reset(options={"program": "loops://mm/16x16x16"})
@@ -254,6 +267,11 @@ def test_renders_the_nest(make: Make):
         ({"observation": []}, "at least one of features"),
         ({"programs": None, "split": "both"}, "choose train, test or all"),
         ({"programs": None, "dataset": "mine"}, "no data set 'mine'"),
+        ({"programs": None, "dataset": ""}, "dataset is '', which names nothing"),
+        ({"programs": None, "dataset": []}, "dataset is .., which names nothing"),
+        ({"programs": None, "holdout": 1}, "a share of 1 for testing"),
+        ({"programs": None, "holdout": "x"}, "must be a number, not 'x'"),
+        ({"holdout": 0.2}, "programs and a data set exclude each other"),
         ({"horizon": 0}, "at least 1"),
         ({"backend": "gpu"}, "no back end 'gpu'"),
     ],

@@ -4,14 +4,14 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, cast
+from typing import Annotated, Any, Literal, TypeAlias
 
 from tyro.constructors import PrimitiveConstructorSpec
 
-from irgym.api.checks import check_number, check_options
+from irgym.api.checks import check_options
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.core.catalogue import locate
-from irgym.core.dataset import Dataset, spread
+from irgym.core.dataset import Dataset, check_holdout, check_names, spread
 from irgym.core.datasets import DATASETS, NAME, DatasetSpec, Programs, dataset_named, left_out_text
 from irgym.core.environment import Environment
 
@@ -34,13 +34,8 @@ def check_dataset(dataset: object, holdout: object) -> None:
     Raises:
         IrgymError: One does not.
     """
-    several = cast(Sequence[object], dataset) if isinstance(dataset, list | tuple) else (dataset,)
-    for name in several:
-        if name is not None and not isinstance(name, str | os.PathLike):
-            raise IrgymError(f"name a data set by texts or paths, not by {name!r}")
-    check_number(holdout, "the share of test programs")
-    if isinstance(holdout, int | float) and not 0 <= holdout < 1:
-        raise IrgymError(f"a share of {holdout:g} for testing is out of range: give 0 or more, below 1")
+    check_names(dataset)
+    check_holdout(holdout)
 
 
 def recorded(dataset: "DatasetNames") -> str | tuple[str, ...] | None:
@@ -146,6 +141,6 @@ def register_dataset(
     if name in home.dataset_names():
         raise IrgymError(f"{environment} has a data set {name!r}: choose another name")
     for given in (programs, test):
-        if not callable(given):
+        if given != () and not callable(given):
             check_dataset(given, None)
     DATASETS.add(name, DatasetSpec(environment, programs, test, description))

@@ -9,7 +9,7 @@ from irgym.api.policies import GivenPolicies, named_methods
 from irgym.api.programs import environment_named
 from irgym.base.errors import IrgymError
 from irgym.comparing.rows import POLICY
-from irgym.core.uri import is_file
+from irgym.core.uri import is_file, is_folder
 from irgym.policies.run_folder import RunFolder, RunProblem
 from irgym.policies.sb3_files import PREFIX
 
@@ -55,7 +55,13 @@ def subject_of(run: Any, environment: str | None) -> Subject:
             "the policy is of no run folder, so its environment must be named: give --environment, in Python "
             "environment='...'"
         )
-    folder = RunFolder(path_of(run, "a run folder"))
+    path = path_of(run, "a run folder")
+    if not is_folder(path):
+        raise IrgymError(
+            f"there is no run folder {path}: name one that irgym train wrote, or the environment of a policy "
+            "that ships or that a function returns, by --environment, in Python environment='...'"
+        )
+    folder = RunFolder(path)
     problem = folder.problem()
     found = environment_named(problem.environment)
     return Subject(f"{POLICY}:{folder.path}", problem, GivenPolicies(found, {}), folder)

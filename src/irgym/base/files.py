@@ -154,13 +154,17 @@ def lock_for(path: Path) -> Generator[None]:
         os.close(descriptor)
 
 
-def make_folder(folder: Path) -> None:
+def make_folder(folder: Path, remedy: str = "free some space or set IRGYM_CACHE_DIR") -> None:
     """Make a folder for what irgym keeps, and those above it, where they are missing.
+
+    Args:
+        folder: The folder.
+        remedy: What to do if it cannot be made.
 
     Raises:
         StorageError: It cannot be made.
     """
-    with explained(f"cannot make {folder}", "free some space or set IRGYM_CACHE_DIR"):
+    with explained(f"cannot make {folder}", remedy):
         folder.mkdir(parents=True, exist_ok=True)
 
 

@@ -11,6 +11,7 @@ from irgym.api.evaluation import evaluate
 from irgym.api.jit_cse import JIT_CSE, evaluate_jit_cse
 from irgym.api.requests import Evaluating, Measuring
 from irgym.api.snapshots import evaluate_snapshots
+from irgym.base.errors import IrgymError
 from irgym.cli.output import Output, StatusLine, console, write_json_to
 from irgym.cli.progress import Shown
 from irgym.comparing.results import Comparison
@@ -40,6 +41,9 @@ class Evaluate:
     environment: str | None = None
     """Name of the environment, for a policy that has no run folder; by default the run's. irgym/JitCse-v0
     takes models of Stable-Baselines3."""
+    wrap: tuple[str, ...] = ()
+    """Gymnasium wrappers that a model of irgym/JitCse-v0 was trained in, the innermost first:
+    package.module:Class or file.py:function."""
     evaluating: OmitArgPrefixes[Evaluating] = field(default_factory=Evaluating)
     seed: int = 0
     """Seed of the inputs that results are checked on."""
@@ -59,11 +63,15 @@ class Evaluate:
             return
         if self.environment == JIT_CSE:
             evaluation = evaluate_jit_cse(
-                self.folder, evaluating=self.evaluating, target=self.measuring.target
+                self.folder, evaluating=self.evaluating, target=self.measuring.target, wrappers=self.wrap
             )
             out.print(evaluation.text)
             write_json_to(self.json, evaluation.to_json())
             return
+        if self.wrap:
+            raise IrgymError(
+                f"--wrap is for models of {JIT_CSE}: give --environment {JIT_CSE}, or leave it out"
+            )
         notes: list[str] = []
         with out.status("evaluating") as status:
             shown = _Shown(out, status, notes)

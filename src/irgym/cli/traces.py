@@ -26,7 +26,7 @@ class Traces:
     """
 
     def __init__(self, folder: Path) -> None:
-        make_folder(folder)
+        make_folder(folder, "name another folder by --trace")
         self._folder = folder
         self._trees: dict[tuple[str, str], tuple[Task[Any], SearchTree]] = {}
 

@@ -99,7 +99,7 @@ def _baseline(word: Word, baseline: Baseline) -> BaselineMethod:
     if word.argument:
         raise IrgymError(f"{word.argument!r} in {word.text!r} is no option: write name=value")
     if word.options:
-        baseline = replace(baseline, tuning=with_options(baseline.tuning, word.options, word.name))
+        baseline = replace(baseline, options=with_options(baseline.options, word.options, word.name))
     return BaselineMethod(word.text, baseline)
 
 

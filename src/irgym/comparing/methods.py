@@ -181,7 +181,7 @@ class BaselineMethod:
 
     Attributes:
         name: Name in tables, with the options given.
-        baseline: The baseline, `tuning` as it is to be.
+        baseline: The baseline, `options` as given.
     """
 
     name: str
@@ -212,8 +212,8 @@ class BaselineMethod:
 
     def _timed(self, conditions: Conditions, task: Task[Any]) -> Versus:
         """Return timings of the baseline in turn with the original program."""
-        tuning = self.baseline.tuning
-        timeout_s = TIMEOUT_S if tuning is None else tuning.timeout_s
+        options = self.baseline.options
+        timeout_s = TIMEOUT_S if options is None else options.timeout_s
         trials = conditions.judge(task).trials
         return trials.versus(self.name, task.initial(), timeout_s, conditions.tell)
 

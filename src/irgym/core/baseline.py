@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Annotated
+from typing import Annotated, Protocol
 
 from irgym.base.values import Range, check_fields
 
@@ -13,6 +13,15 @@ INSTALL_TORCH = "pip install 'irgym[learn]'"
 
 TIMEOUT_S = 900.0
 """Time limit of a baseline for a program."""
+
+
+class BaselineOptions(Protocol):
+    """Options of a baseline: the fields of a frozen dataclass, as in `tvm:trials=256`."""
+
+    @property
+    def timeout_s(self) -> float:
+        """Time limit of the baseline for a program, in seconds."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -44,15 +53,15 @@ class Baseline:
         remedy: The command that installs what it needs.
         any_objective: Whether it has costs under objectives that are no times too. Its `Versus` is then of
             those.
-        tuning: Its options with their defaults, if it tunes the program; else None. Tasks get its name with
-            the options given, such as `tvm:trials=256`.
+        options: Its options with their defaults; None where it has none. Tasks get its name with the options
+            given, such as `tvm:trials=256`.
     """
 
     name: str
     description: str
     remedy: str = field(default="")
     any_objective: bool = False
-    tuning: Tuning | None = None
+    options: BaselineOptions | None = None
 
 
 @dataclass(frozen=True)

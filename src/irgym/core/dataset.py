@@ -1,11 +1,13 @@
 """Data sets: programs by URI, divided into training and test programs."""
 
 import hashlib
+import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from numbers import Real
+from typing import TypeVar, cast
 
-from irgym.base.errors import ProgramError
+from irgym.base.errors import IrgymError, ProgramError
 
 T = TypeVar("T")
 
@@ -16,6 +18,34 @@ class NoDatasetError(ProgramError):
 
 HOLDOUT = 0.1
 """Share of test programs where none is given."""
+
+
+def check_names(dataset: object) -> None:
+    """Make sure that a data set is named by a text, a path, or several of these; None names the default one.
+
+    Raises:
+        IrgymError: It is something else, or empty.
+    """
+    several = cast(Sequence[object], dataset) if isinstance(dataset, list | tuple) else (dataset,)
+    if not several or any(isinstance(name, str) and not name for name in several):
+        raise IrgymError(f"dataset is {dataset!r}, which names nothing: give a name, or leave it out")
+    for name in several:
+        if name is not None and not isinstance(name, str | os.PathLike):
+            raise IrgymError(f"name a data set by texts or paths, not by {name!r}")
+
+
+def check_holdout(share: object) -> None:
+    """Make sure that the share of test programs makes sense; None is the default one.
+
+    Raises:
+        IrgymError: It is no number, or out of range.
+    """
+    if share is None:
+        return
+    if isinstance(share, bool) or not isinstance(share, Real):
+        raise IrgymError(f"the share of test programs must be a number, not {share!r}: give one")
+    if not 0.0 <= float(share) < 1.0:
+        raise IrgymError(f"a share of {float(share):g} for testing is out of range: give 0 or more, below 1")
 
 
 @dataclass(frozen=True)

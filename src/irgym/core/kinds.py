@@ -4,6 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+MANY = 3
+"""Number of equal slots above which messages list their values once."""
+
 
 @dataclass(frozen=True)
 class ActionKind:
@@ -51,8 +54,15 @@ class ActionKind:
         return "_".join([self.name, *map(str, values)])
 
     def form(self, candidate: str = "NAME") -> str:
-        """Return how actions of this kind are written, such as `split_8 split_16` or `merge@NAME`."""
+        """Return how actions of this kind are written, such as `split_8 split_16` or `merge@NAME`.
+
+        Values of many equal slots are listed once, with their number.
+        """
         end = f"@{candidate}" if self.candidates else ""
         if len(self.slots) == 1:
             return " ".join(f"{self.name}_{choice}{end}" for choice in self.slots[0])
-        return "_".join([self.name, *("|".join(map(str, slot)) for slot in self.slots)]) + end
+        values = ["|".join(map(str, slot)) for slot in self.slots]
+        if len(values) > MANY and len(set(values)) == 1:
+            count = len(values) if self.omitted is None else f"up to {len(values)}"
+            return f"{self.name}_{values[0]}{end} ({count} such values, joined by _)"
+        return "_".join([self.name, *values]) + end

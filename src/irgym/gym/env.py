@@ -17,6 +17,7 @@ from irgym.core.bench import Bench
 from irgym.core.candidates import candidate_info
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.cost import Evaluator
+from irgym.core.dataset import check_holdout, check_names
 from irgym.core.datasets import Programs, dataset_named
 from irgym.core.limits import Limits, limited, unlimited
 from irgym.core.observation import ObservationView, view_named
@@ -52,6 +53,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         programs: URIs to draw from at each reset; by default the training split of `dataset`.
         dataset: Names programs, as `Training.dataset`; by default the environment's own data set.
         split: `train`, `test` or `all`.
+        holdout: Share of test programs, by which the data set is divided again; by default its splits stay.
         observation: Name of an observation, or several: a dictionary of them is then observed.
         reward: Reward function, or the name of one, as `train --reward` takes it; by default the
             environment's own.
@@ -90,6 +92,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         target: Target | str | None = None,
         actions: str | None = None,
         analysis: bool = True,
+        holdout: float | None = None,
         **unknown: Never,
     ) -> None:
         refuse_unknown(unknown, TaskEnv)
@@ -98,6 +101,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "programs": programs,
             "dataset": dataset,
             "split": split,
+            "holdout": holdout,
             "observation": observation,
             "reward": reward,
             "evaluator": evaluator,
@@ -115,7 +119,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         check_number("peak_gflops", peak_gflops, float, 0)
         if render_mode not in (None, *self.metadata["render_modes"]):
             raise RenderModeError(f"there is no render mode {render_mode!r}: choose ansi")
-        self.programs = self._drawn_from(programs, dataset, split)
+        self.programs = self._drawn_from(programs, dataset, split, holdout)
         self.reward = reward_from(self.environment, reward)
         self.backend = backend
         self.objective = objective
@@ -140,12 +144,16 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
         self.evaluator = evaluator or cast(Bench, self._own_bench).evaluator
 
     def _drawn_from(
-        self, programs: Sequence[str] | None, dataset: Programs | None, split: str
+        self, programs: Sequence[str] | None, dataset: Programs | None, split: str, holdout: float | None
     ) -> tuple[str, ...]:
         """Return the programs of the episodes."""
-        if programs is not None:
-            return texts_of("programs", programs, "URI")
-        return dataset_named(self.environment, dataset).split(split)
+        check_names(dataset)
+        check_holdout(holdout)
+        if programs is None:
+            return dataset_named(self.environment, dataset, holdout).split(split)
+        if (dataset, holdout) != (None, None):
+            raise IrgymError("programs and a data set exclude each other: leave out dataset and holdout")
+        return texts_of("programs", programs, "URI")
 
     def _spaces(self, eager: bool) -> tuple[ActionSpace, Mapping[str, ObservationView]]:
         """Return the actions and the observations by name.

@@ -27,7 +27,7 @@ from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_P
 from irgym.envs.graph.programs.uris import GRAMMAR, SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
-from irgym.envs.graph.task import ALL_VIEWS, MCTS_GEB, TENSAT, GraphTask
+from irgym.envs.graph.task import ALL_VIEWS, MCTS_GEB, SATURATIONS, TENSAT, GraphTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
@@ -103,12 +103,14 @@ class GraphEnvironment(Environment):
             "equality saturation by egglog with these rules, and integer programming, as in Tensat",
             INSTALL_PEERS,
             any_objective=True,
+            options=SATURATIONS[TENSAT],
         ),
         Baseline(
             MCTS_GEB,
             "tensat whose next rule a Monte-Carlo tree search chooses, as in MCTS-GEB",
             INSTALL_PEERS,
             any_objective=True,
+            options=SATURATIONS[MCTS_GEB],
         ),
     )
     default_methods = (

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import ScheduleError
+from irgym.base.options import with_options, word_of
 from irgym.core.actions import Action, Mask
 from irgym.core.cost import Call, Job
 from irgym.core.drawing import Drawing
@@ -21,8 +22,7 @@ from irgym.envs.graph.costs.costs import Costs, residences_of
 from irgym.envs.graph.costs.counting import count
 from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.costs.features import CostFeatures
-from irgym.envs.graph.eqsat.choosing import TreeSearch
-from irgym.envs.graph.eqsat.settings import Settings
+from irgym.envs.graph.eqsat.settings import SaturationOptions, Settings, TreeSearchOptions
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
@@ -64,8 +64,8 @@ TENSAT = "tensat"
 MCTS_GEB = "mcts-geb"
 """The same where a tree search chooses the order of the rules, as in MCTS-GEB."""
 
-SATURATIONS: Mapping[str, TreeSearch | None] = {TENSAT: None, MCTS_GEB: TreeSearch()}
-"""The baselines by equality saturation, with the search for the order of their rules."""
+SATURATIONS = {TENSAT: SaturationOptions(), MCTS_GEB: TreeSearchOptions()}
+"""The baselines by equality saturation, with their options by default."""
 
 
 class GraphTask(Task[GraphState]):
@@ -260,9 +260,13 @@ class GraphTask(Task[GraphState]):
         """Return the call that times a baseline and this state in turn.
 
         The baseline is the original, optimised or run by another tool. Equality saturation uses the task's
-        rules, and works under every objective.
+        rules, works under every objective, and takes options: `tensat:nodes=10000`.
+
+        Raises:
+            IrgymError: There is no such option.
         """
-        if name in SATURATIONS:
+        word = word_of(name)
+        if word.name in SATURATIONS:
             rules = tuple(rule.name for rule in self.rules)
             settings = Settings(
                 self.objective.name,
@@ -270,7 +274,7 @@ class GraphTask(Task[GraphState]):
                 self.block,
                 self.threads,
                 VERSUS_ROUNDS,
-                search=SATURATIONS[name],
+                with_options(SATURATIONS[word.name], word.options, word.name),
             )
             return Call(
                 "irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, settings)

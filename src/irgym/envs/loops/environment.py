@@ -44,7 +44,9 @@ class LoopsEnvironment(Environment):
     baselines = (
         Baseline("numpy", "numpy's matmul or einsum, threads as the back end's"),
         Baseline("torch", "torch's mm, bmm, conv1d to conv3d or einsum, threads likewise", INSTALL_TORCH),
-        Baseline("tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'", tuning=Tuning()),
+        Baseline(
+            "tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'", options=Tuning()
+        ),
     )
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
     grammar = GRAMMAR

@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 from cse_table import Table
 
+from irgym.api import jit_cse
 from irgym.base.errors import IrgymError
 from irgym.cli.main import main
 from irgym.envs.cse.jitcse.env import JitCseEnv
@@ -86,4 +88,25 @@ def test_a_model_is_evaluated_by_the_command(tmp_path: Path, capsys: pytest.Capt
     library.PPO("MlpPolicy", RemoveFeaturesWrapper(JitCseEnv([uri])), seed=0, device="cpu").save(file)
     with pytest.raises(SystemExit):
         main(command)
-    assert "evaluate it in Python with its wrappers" in capsys.readouterr().err
+    assert "the wrappers of its training by --wrap" in capsys.readouterr().err
+    wrapper = "irgym.envs.cse.jitcse.wrappers:RemoveFeaturesWrapper"
+    main([*command, "--wrap", wrapper, "--json", str(results)])
+    assert len(json.loads(results.read_text())["methods"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("wrapper", "words"),
+    [
+        ("RemoveFeaturesWrapper", "names no wrapper: write package.module:Class"),
+        ("irgym.envs.cse.jitcse.wrappers:Wrapper", "has no Wrapper"),
+        ("irgym.nowhere:Wrapper", "no module of that name"),
+        ("gymnasium.wrappers:TimeLimit", "raised TypeError"),
+        ("os.path:dirname", "raised TypeError"),
+        ("unittest.mock:call", "returns _Call, no environment"),
+        ("gymnasium.utils:seeding", "has no seeding"),
+    ],
+)
+def test_bad_wrappers_are_refused_in_one_sentence(wrapper: str, words: str, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(jit_cse, "network_of", lambda model: SimpleNamespace(inputs=1, outputs=17))
+    with pytest.raises(IrgymError, match=words):
+        jit_cse.evaluate_jit_cse(None, wrappers=[wrapper])

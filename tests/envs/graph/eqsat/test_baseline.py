@@ -5,7 +5,10 @@ from typing import Any
 
 import pytest
 
+from irgym.base.errors import IrgymError
+from irgym.comparing.method_names import parse_method
 from irgym.core import capabilities
+from irgym.core.baseline import TIMEOUT_S
 from irgym.core.catalogue import environment_of
 from irgym.core.cost import Call, Measurement, Outcome
 from irgym.envs.graph.costs import measuring
@@ -14,6 +17,7 @@ from irgym.envs.graph.environment import GRAPH, GRAPH_TASO
 from irgym.envs.graph.eqsat import costs, running
 from irgym.envs.graph.eqsat.choosing import TreeSearch
 from irgym.envs.graph.eqsat.saturation import Limits
+from irgym.envs.graph.eqsat.settings import SaturationOptions
 from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
@@ -25,7 +29,8 @@ URI = GRAPH.dataset("tiny").train[0]
 def limited(call: Call, iterations: int, **changes: Any) -> tuple[Any, ...]:
     """Return the arguments of a call of the baseline, with fewer iterations and other changed settings."""
     *before, settings = call.arguments
-    return (*before, replace(settings, limits=Limits(iterations=iterations), **changes))
+    options = replace(settings.options, limits=Limits(iterations=iterations))
+    return (*before, replace(settings, options=options, **changes))
 
 
 def test_costs_are_compared_under_any_objective():
@@ -45,12 +50,42 @@ def test_a_tree_search_for_the_order_of_the_rules_is_a_baseline_too():
     call = capabilities.baseline_call(task, "mcts-geb", task.initial())
     *before, settings = call.arguments
     assert settings.search == TreeSearch()
-    quick = replace(settings, limits=Limits(nodes=100), search=TreeSearch(simulations=1, depth=1))
+    options = replace(settings.options, limits=Limits(nodes=100), search=TreeSearch(budget=1, depth=1))
+    quick = replace(settings, options=options)
     versus = running.against(*before, quick)
     assert versus.baseline_ns < versus.ours_ns == len(task.graph.nodes)
     assert "a tree search with" in versus.detail and "limit of 100 operators" in versus.detail
     [mcts] = [baseline for baseline in GRAPH_TASO.baselines if baseline.name == "mcts-geb"]
     assert mcts.any_objective and "graph-peers" in mcts.remedy
+
+
+def test_limits_and_extraction_are_options():
+    task = GRAPH.task(URI).under("nodes")
+    name = "tensat:nodes=70,iterations=3,multi=0,seconds=700,extraction=greedy,extraction_s=90"
+    settings = capabilities.baseline_call(task, name, task.initial()).arguments[-1]
+    assert settings.options == SaturationOptions(Limits(70, 3, 0, 700.0), "greedy", 90.0)
+    assert settings.options.timeout_s == TIMEOUT_S + 580 + 30 and SaturationOptions().timeout_s == TIMEOUT_S
+    versus = running.against(
+        *capabilities.baseline_call(task, "tensat:nodes=70,extraction=greedy", task.initial()).arguments
+    )
+    assert "limit of 70 operators" in versus.detail and "by its cheapest tree;" in versus.detail
+    name = "mcts-geb:budget=3,depth=2,exploration=0.5,seed=4,nodes=90"
+    settings = capabilities.baseline_call(task, name, task.initial()).arguments[-1]
+    assert settings.search == TreeSearch(3, 2, 0.5, 4) and settings.options.limits == Limits(nodes=90)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("tensat:budget=3", "tensat has no option 'budget': choose among nodes, iterations, multi, seconds"),
+        ("tensat:nodes=0", "nodes of tensat is '0'"),
+        ("tensat:extraction=beam", "extraction of tensat is 'beam': choose"),
+        ("mcts-geb:budget=many", "budget of mcts-geb is 'many'"),
+    ],
+)
+def test_bad_options_are_refused_with_the_good_ones(name: str, words: str):
+    with pytest.raises(IrgymError, match=words):
+        parse_method(name, GRAPH, load_policy=lambda name: pytest.fail(name))
 
 
 def test_costs_under_model_are_those_of_measured_operators(monkeypatch: pytest.MonkeyPatch):

@@ -13,7 +13,7 @@ from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node, node
 
-SEARCH = TreeSearch(simulations=4, depth=3)
+SEARCH = TreeSearch(budget=4, depth=3)
 NAMES = ("merge-matmul", "transpose-up-unary", "transpose-down-unary", "cancel-transposes")
 FEW = tuple(rule for rule in TASO if rule.name in NAMES)
 TIGHT = Limits(nodes=20)
@@ -55,7 +55,7 @@ def test_multi_pattern_rules_are_chosen_as_often_as_their_limit_allows():
 
 def test_the_same_seed_chooses_the_same_rules():
     def built(seed: int) -> tuple[int, ...]:
-        search = TreeSearch(simulations=1, depth=1, seed=seed)
+        search = TreeSearch(budget=1, depth=1, seed=seed)
         found = searched(products_and_transpositions(), Limits(nodes=30), search)
         return tuple(iteration.matches for iteration in found.saturation.iterations)
 
@@ -98,7 +98,7 @@ def test_a_trial_leaves_no_trace():
 @pytest.mark.parametrize("seed", range(3))
 def test_results_compute_the_same_and_are_no_worse_than_the_original(seed: int):
     graph = random_graph(seed)
-    search = TreeSearch(simulations=1, depth=1, seed=seed)
+    search = TreeSearch(budget=1, depth=1, seed=seed)
     found = optimised(graph, TASO, counted, BLOCK, Limits(nodes=20), search=search)
     assert total(found.graph, counted) <= total(graph, counted)
     assert_equal(graph, found.graph)

@@ -35,3 +35,9 @@ def test_without_time_the_result_is_not_called_the_cheapest():
     choices = {"r": [way(0, "pq")], "p": [way(3), way(1, "s")], "q": [way(3), way(1, "s")], "s": [way(3)]}
     found = extract(choices, ["r"], 0.0)
     assert not found.optimal and found.cost == 6 and "found nothing in 0 s" in found.how
+
+
+def test_the_greedy_method_takes_the_cheapest_trees():
+    choices = {"r": [way(0, "pq")], "p": [way(3), way(1, "s")], "q": [way(3), way(1, "s")], "s": [way(3)]}
+    found = extract(choices, ["r"], 10, "greedy")
+    assert not found.optimal and found.cost == 6 and found.how == "each value by its cheapest tree"

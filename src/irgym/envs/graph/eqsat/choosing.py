@@ -9,10 +9,11 @@ single-player search, Schadd et al., 2008): the end is no worse than any simulat
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
+from irgym.base.values import Range
 from irgym.envs.graph.eqsat.saturation import Growing, Iteration, Limits, Saturation, counted
 from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
@@ -33,16 +34,16 @@ class TreeSearch:
     """Settings of the tree search.
 
     Attributes:
-        simulations: Simulations for each choice of a rule.
+        budget: Simulations for each choice of a rule.
         depth: Rules that a simulation applies at random, beyond the tree.
         exploration: Weight of the bonus for rules that were simulated seldom; rewards are at most 1.
         seed: Seed of the random choices.
     """
 
-    simulations: int = 16
-    depth: int = 4
-    exploration: float = 0.3
-    seed: int = 0
+    budget: Annotated[int, Range(1, 1_000_000)] = 16
+    depth: Annotated[int, Range(0, 1_000_000)] = 4
+    exploration: Annotated[float, Range(0.0, 1e6)] = 0.3
+    seed: Annotated[int, Range(0, 2**32 - 1)] = 0
 
 
 def chosen_saturation(
@@ -102,7 +103,7 @@ class _Choosing:
         iterations: list[Iteration] = []
         root, stopped, saturated = _Node(), "", False
         while not stopped:
-            for _ in range(self._search.simulations):
+            for _ in range(self._search.budget):
                 if self._late or (root.unseen == [] and len(root.following) < 2):
                     break
                 self._simulate(root)

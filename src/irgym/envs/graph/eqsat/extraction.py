@@ -2,13 +2,14 @@
 
 An integer linear program, as in Tensat (Yang et al., MLSys 2021): each operator is taken or not; every result
 needs an operator that makes it, and so does every operand of a taken operator. Operators that could close a
-circle are removed first.
+circle are removed first. The greedy extraction takes each value by its cheapest tree, in which operators that
+are used twice count twice.
 """
 
 from collections.abc import Container, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -35,6 +36,9 @@ class Choice:
 
 Choices: TypeAlias = Mapping[Class, Sequence[Choice]]
 
+Method: TypeAlias = Literal["ilp", "greedy"]
+"""Methods of extraction, by Tensat's names."""
+
 
 @dataclass(frozen=True)
 class Extraction:
@@ -57,13 +61,14 @@ GAP = 0.001
 """Accepted relative difference to the optimum."""
 
 
-def extract(choices: Choices, roots: Sequence[Class], seconds: float) -> Extraction:
-    """Return the cheapest choices without circles for some values.
+def extract(choices: Choices, roots: Sequence[Class], seconds: float, method: Method = "ilp") -> Extraction:
+    """Return the cheapest choices without circles for some values, as far as the method finds them.
 
     Args:
         choices: Choices for each value.
         roots: The values to make.
         seconds: Time limit of the integer linear program.
+        method: The integer linear program, or each value by its cheapest tree.
 
     Raises:
         BackendError: scipy is not installed.
@@ -72,6 +77,8 @@ def extract(choices: Choices, roots: Sequence[Class], seconds: float) -> Extract
     costs, trees = _cheapest_trees(choices)
     greedy = _ordered(trees, roots)
     greedy_cost = sum(choice.cost for choice in greedy.values())
+    if method == "greedy":
+        return Extraction(greedy, greedy_cost, "each value by its cheapest tree", optimal=False)
     kept, left_out = _without_circles(_reduced(choices, trees, roots), costs)
     solved, status = _Program(kept, roots).solve(seconds)
     if solved is None:

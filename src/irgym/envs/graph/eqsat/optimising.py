@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from irgym.envs.graph.eqsat.choosing import TreeSearch, chosen_saturation
 from irgym.envs.graph.eqsat.costs import Prices
 from irgym.envs.graph.eqsat.egraph import ENode
-from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, extract, rough_cost
+from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, Method, extract, rough_cost
 from irgym.envs.graph.eqsat.saturation import Limits, Saturation, saturate
 from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
@@ -18,7 +18,7 @@ from irgym.envs.graph.ir.weights import Weight
 from irgym.envs.graph.rewriting.rule import Rule
 
 EXTRACTION_S = 60.0
-"""Time limit of the extraction."""
+"""Time limit of the integer linear program, in seconds."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +55,7 @@ def optimised(
     limits: Limits,
     extraction_s: float = EXTRACTION_S,
     search: TreeSearch | None = None,
+    method: Method = "ilp",
 ) -> Optimised:
     """Return the cheapest graph that equality saturation finds; it costs at most as much as the original.
 
@@ -64,9 +65,10 @@ def optimised(
         prices: Costs of operators.
         block: Channels of a block in the layout of ONNX Runtime's nchwc operators.
         limits: Limits of the saturation.
-        extraction_s: Time limit of the extraction.
+        extraction_s: Time limit of the integer linear program.
         search: Settings of a tree search that chooses the order of the rules; by default all rules are
             applied in each iteration.
+        method: Method of extraction.
 
     Raises:
         BackendError: egglog or scipy is not installed.
@@ -82,7 +84,7 @@ def optimised(
     else:
         saturation = chosen_saturation(graph, rules, block, limits, cheapest_tree, search)
     tensors = saturation.tensors
-    extraction = extract(_choices(tensors, prices), _roots(tensors), extraction_s)
+    extraction = extract(_choices(tensors, prices), _roots(tensors), extraction_s, method)
     kept = total(graph, prices) < extraction.cost
     cheapest = graph if kept else _graph_of(tensors, extraction)
     return Optimised(cheapest, saturation, extraction, kept, time.perf_counter() - started)

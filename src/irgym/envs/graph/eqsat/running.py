@@ -40,7 +40,17 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
     prices: Prices = counted if settings.objective == "nodes" else measured
     known = {rule.name: rule for rule in RULES}
     rules = [known[name] for name in settings.rules]
-    found = optimised(loaded.graph, rules, prices, settings.block, settings.limits, search=settings.search)
+    options = settings.options
+    found = optimised(
+        loaded.graph,
+        rules,
+        prices,
+        settings.block,
+        options.limits,
+        options.extraction_s,
+        settings.search,
+        options.extraction,
+    )
     checked, feeds = checked_on(path, SEED)
 
     def program(of: Graph, level: str) -> Program:

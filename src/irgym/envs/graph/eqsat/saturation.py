@@ -10,7 +10,9 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
+from typing import Annotated
 
+from irgym.base.values import Range
 from irgym.envs.graph.eqsat.egraph import ENode
 from irgym.envs.graph.eqsat.queries import Query, queries
 from irgym.envs.graph.eqsat.tensors import Tensors
@@ -32,10 +34,10 @@ class Limits:
         seconds: Wall-clock time limit.
     """
 
-    nodes: int = 50_000
-    iterations: int = 15
-    multi: int = 1
-    seconds: float = 120.0
+    nodes: Annotated[int, Range(1, 100_000_000)] = 50_000
+    iterations: Annotated[int, Range(1, 1_000_000)] = 15
+    multi: Annotated[int, Range(0, 1_000_000)] = 1
+    seconds: Annotated[float, Range(0.0, 1e6)] = 120.0
 
 
 @dataclass(frozen=True)
