@@ -277,13 +277,13 @@ def _listed(environment: "Environment", text: str, path: Path) -> _Part:
 def _expanded(environment: "Environment", text: str) -> _Part | None:
     """Return the programs of a URI, a file, a folder, a glob or a grid; None if a text is none of them."""
     if _is_uri(environment, text):
-        return _Part(text, "a URI", free=tuple(_programs(environment, text)))
+        return _of_uri(environment, text, "a URI", text)
     file = text if is_file(Path(text)) else re.split("[?#]", text, maxsplit=1)[0]
     if is_file(Path(file)):
         uri = _reader(environment).program_of(Path(file), ())
         if uri is None:
             raise ProgramError(f"{file} is no program of {environment.name}: name another file")
-        return _Part(text, "a file", free=tuple(_programs(environment, uri + text[len(file) :])))
+        return _of_uri(environment, text, "a file", uri + text[len(file) :])
     if is_folder(Path(text)):
         return _of_files(environment, text, f"the programs in {text}", files_below(Path(text)))
     if environment.grammar is not None and is_grid(environment.grammar, text):
@@ -312,21 +312,30 @@ def _of_files(environment: "Environment", text: str, description: str, files: It
             continue
         try:
             uri = reader.program_of(file, ())
-            uris += () if uri is None else _programs(environment, uri)
+            programs, others = ([], ()) if uri is None else _programs(environment, uri)
         except ProgramError as error:
             left_out.append(str(error))
+            continue
+        uris += programs
+        left_out += others
     if not uris:
         why = f", such as: {left_out[0]}" if left_out else "; check the path"
         raise ProgramError(f"{text} holds no programs of {environment.name}{why}")
     return _Part(text, description, free=tuple(dict.fromkeys(uris)), left_out=tuple(left_out))
 
 
-def _programs(environment: "Environment", uri: str) -> list[str]:
-    """Return the program of a URI, or those that it stands for, by their canonical URIs."""
+def _programs(environment: "Environment", uri: str) -> tuple[list[str], Sequence[str]]:
+    """Return the programs that a URI stands for, by their canonical URIs, and why others are none."""
     scheme = uri.partition(":")[0]
     if not _is_of(environment, scheme):
         raise ProgramError(f"{brief(uri)} is a program of {scheme}: name one of {environment.name}")
-    return [environment.canonical(part) for part in environment.parts(uri) or [uri]]
+    programs, left_out = environment.programs_of(uri)
+    return [environment.canonical(program) for program in programs], left_out
+
+
+def _of_uri(environment: "Environment", text: str, description: str, uri: str) -> _Part:
+    programs, left_out = _programs(environment, uri)
+    return _Part(text, description, free=tuple(programs), left_out=tuple(left_out))
 
 
 def _is_of(environment: "Environment", name: str) -> bool:

@@ -189,6 +189,16 @@ class Environment(ABC):
         del uri, target
         return ()
 
+    def programs_of(self, uri: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the programs that a URI adds to a data set, and for others of its file why they are none.
+
+        By default these are its parts, or the URI itself.
+
+        Raises:
+            ProgramError: The URI is malformed, or has no programs.
+        """
+        return self.parts(uri) or [uri], ()
+
     def export_parts(self, parts: Sequence[tuple[Task[Any], Any]], path: Path) -> list[Path]:
         """Write what the parts are of, with each part in a state, in a form usable without irgym.
 

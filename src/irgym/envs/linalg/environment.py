@@ -31,7 +31,7 @@ from irgym.envs.linalg.importing.from_torch import from_torch
 from irgym.envs.linalg.programs import datasets
 from irgym.envs.linalg.programs.reader import Reader
 from irgym.envs.linalg.programs.sources import Sources
-from irgym.envs.linalg.programs.uris import GRAMMAR, SUFFIX, parse_uri
+from irgym.envs.linalg.programs.uris import GRAMMAR, SUFFIX, File, parse_uri
 from irgym.envs.linalg.programs.weights import weights_of
 from irgym.envs.linalg.scheduling.operations import Program
 from irgym.envs.linalg.task import LinalgTask
@@ -152,10 +152,7 @@ class LinalgEnvironment(Environment):
         made_for = target_of(target)
         source = parse_uri(renamed(uri, self.name, SCHEME))
         toolchain_with(threads)
-        if self._sources is None:
-            self._sources = Sources()
-            weakref.finalize(self, self._sources.close)
-        text, program = self._reader.described(self._sources.text(source), source.uri)
+        text, program = self._reader.described(self._opened().text(source), source.uri)
 
         @cache
         def divide() -> list[LinalgTask]:
@@ -167,6 +164,32 @@ class LinalgEnvironment(Environment):
     def canonical(self, uri: str) -> str:
         """Return the canonical URI of a program, which is one of `linalg` for `linalg-swaps` too."""
         return parse_uri(renamed(uri, self.name, SCHEME)).uri
+
+    def programs_of(self, uri: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the functions of a file with several that can be imported, if the URI names none.
+
+        Raises:
+            ProgramError: The URI or the file is malformed, or no function can be imported.
+            BackendError: torch-mlir is missing.
+        """
+        source = parse_uri(renamed(uri, self.name, SCHEME))
+        file = source.origin
+        names = self._opened().functions(file) if isinstance(file, File) and not file.function else []
+        if len(names) < 2:
+            return [uri], ()
+        programs: list[str] = []
+        left_out: list[str] = []
+        for name in names:
+            program = f"{source.uri}#{name}"
+            try:
+                self._opened().file(parse_uri(program))
+            except ProgramError as error:
+                left_out.append(str(error))
+            else:
+                programs.append(program)
+        if not programs:
+            raise ProgramError(f"{source.uri} has no function that can be imported, such as: {left_out[0]}")
+        return programs, left_out
 
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of linalg operations, or of a torch module, which is imported.
@@ -249,6 +272,12 @@ class LinalgEnvironment(Environment):
             if self._variant is not None
             else policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY, POLICIES_OF_TARGETS)
         )
+
+    def _opened(self) -> Sources:
+        if self._sources is None:
+            self._sources = Sources()
+            weakref.finalize(self, self._sources.close)
+        return self._sources
 
 
 def _divided(

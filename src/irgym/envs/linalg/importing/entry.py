@@ -123,6 +123,18 @@ def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mappi
         if wanted not in defined:
             raise ProgramError(f"{name} has no function @{wanted}: choose among {_named(defined) or 'none'}")
         return wanted
+    roots = roots_of(functions)
+    if len(roots) != 1:
+        if not roots:
+            raise ProgramError(f"{name} has no public function with a body: make one public")
+        example = f"{name}{_query(sizes)}#{roots[0]}"
+        raise ProgramError(f"{name} has several functions ({_named(roots)}): choose one, as in {example}")
+    return roots[0]
+
+
+def roots_of(functions: Mapping[str, Any]) -> list[str]:
+    """Return the public functions that no other calls; those that a driver calls, if it is the only one."""
+    defined = [candidate for candidate, function in functions.items() if not function.is_external]
     public = [candidate for candidate in defined if is_public(functions[candidate])]
     called = {callee for caller in defined for callee in _callees(functions[caller])}
     roots = [candidate for candidate in public if candidate not in called]
@@ -130,12 +142,7 @@ def chosen_of(functions: Mapping[str, Any], name: str, wanted: str, sizes: Mappi
         # For example, it calls the program in a loop and drops the results.
         callees = dict.fromkeys(callee for callee in _callees(functions[roots[0]]) if callee in defined)
         roots = list(callees) or roots
-    if len(roots) != 1:
-        if not roots:
-            raise ProgramError(f"{name} has no public function with a body: make one public")
-        example = f"{name}{_query(sizes)}#{roots[0]}"
-        raise ProgramError(f"{name} has several functions ({_named(roots)}): choose one, as in {example}")
-    return roots[0]
+    return roots
 
 
 def _drives(function: Any) -> bool:

@@ -22,7 +22,7 @@ from irgym.envs.linalg.compiling.compiler import (
     run_passes,
 )
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
-from irgym.envs.linalg.importing.entry import entry_of, is_public, listed
+from irgym.envs.linalg.importing.entry import entry_of, functions_of, is_public, listed, roots_of
 from irgym.envs.linalg.importing.fusing import fuse_elementwise
 from irgym.envs.linalg.importing.given import refuse_other_results
 from irgym.envs.linalg.importing.reading import FROM_TORCH, read, torch_dialect
@@ -55,6 +55,20 @@ def program_of_file(text: str, name: str, function: str = "", sizes: Mapping[str
         if not sizes:
             refuse_other_results(text, name, function, imported, constants)
         return imported
+    except CompileError as error:
+        raise ProgramError(f"{name}: MLIR refuses it ({error}): simplify it") from error
+
+
+def functions_of_file(text: str, name: str) -> list[str]:
+    """Return the names of the functions of a user's module that may be programs.
+
+    Raises:
+        ProgramError: It does not parse.
+    """
+    try:
+        with mlir():
+            module = read(text, name, "")  # named, since its functions do not keep it alive
+            return roots_of(functions_of(module))
     except CompileError as error:
         raise ProgramError(f"{name}: MLIR refuses it ({error}): simplify it") from error
 

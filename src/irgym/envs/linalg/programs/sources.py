@@ -11,7 +11,7 @@ from irgym.core.baseline import INSTALL_TORCH
 from irgym.core.cost import Call
 from irgym.envs.linalg.compiling.toolchain import compiler_version
 from irgym.envs.linalg.programs.operators import Operator
-from irgym.envs.linalg.programs.uris import SUFFIX, Network, Source
+from irgym.envs.linalg.programs.uris import SUFFIX, File, Network, Source
 from irgym.measure.code_digest import ROOT, files_of, hash_of
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
@@ -62,6 +62,17 @@ class Sources:
             )
             return STORE.get(name, lambda: opened(call).encode())
         return STORE.get(name, lambda: answer(self._child, call, source.uri).encode())
+
+    def functions(self, file: File) -> list[str]:
+        """Return the names of the functions of a file that may be programs.
+
+        Raises:
+            BackendError: torch-mlir is missing.
+            ProgramError: The file does not parse.
+        """
+        content, path = _content(file.path), str(file.path)
+        call = Call("irgym.envs.linalg.importing.modules:functions_of_file", (content, path))
+        return self._opener.call(call, what=path, size=len(content))
 
     def text(self, source: Source) -> str:
         """Return the MLIR of a program; raises the errors of `file`."""
