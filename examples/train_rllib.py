@@ -4,7 +4,7 @@ The modules here mask all three; RLlib has one for PPO alone, among its examples
 shows the interface; use --iterations 100 or more to see it learn. It needs pip install "irgym[rllib]".
 """
 
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import gymnasium
 import numpy as np
@@ -65,7 +65,7 @@ class MaskedPolicy(Masked, DefaultPPOTorchRLModule):
     def _forward_train(self, batch: Batch, **others: Any) -> Batch:
         return self._masked(batch, super()._forward_train(seen(batch), **others))
 
-    def compute_values(self, batch: Batch, embeddings: Any = None) -> torch.Tensor:
+    def compute_values(self, batch: Batch, embeddings: Any = None) -> Any:
         return super().compute_values(seen(batch), embeddings)
 
     def _masked(self, batch: Batch, found: Batch) -> Batch:
@@ -78,7 +78,8 @@ class MaskedValues(Masked, DefaultDQNTorchRLModule):
 
     def _qf_forward_helper(self, batch: Batch, encoder: Any, head: Any) -> Batch:
         found = super()._qf_forward_helper(seen(batch), encoder, head)
-        return {**found, QF_PREDS: found[QF_PREDS].masked_fill(forbidden(batch), -torch.inf)}
+        values = cast(torch.Tensor, found[QF_PREDS])
+        return {**found, QF_PREDS: values.masked_fill(forbidden(batch), -torch.inf)}
 
 
 def ppo() -> AlgorithmConfig:
