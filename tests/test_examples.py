@@ -15,6 +15,7 @@ from commands import without_progress
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 PLUGIN = EXAMPLES / "irgym_chain"
+WATCHED = Path(__file__).parent / "toys" / "watched_example.py"
 Irgym = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -120,16 +121,25 @@ def test_plugin_keeps_the_rules(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("name", "package", "words"),
+    ("name", "package", "algorithms", "words"),
     [
-        ("train_torchrl", "torchrl", "policy:torchrl"),
-        ("train_rllib", "ray.rllib", "mean return of episodes"),
+        ("train_torchrl", "torchrl", ("ppo", "dqn"), "policy:torchrl-dqn"),
+        ("train_rllib", "ray", ("ppo", "dqn", "impala"), "mean return of episodes"),
     ],
 )
-def test_learners_of_other_libraries_train_with_masks(name: str, package: str, words: str):
-    pytest.importorskip(package.partition(".")[0])
-    script = str(EXAMPLES / f"{name}.py")
+def test_learners_of_other_libraries_train_with_masks(
+    name: str, package: str, algorithms: tuple[str, ...], words: str, tmp_path: Path
+):
+    pytest.importorskip(package)
+    script = [str(WATCHED), str(EXAMPLES / f"{name}.py"), "--algorithm", *algorithms]
     done = subprocess.run(
-        [sys.executable, "-W", "ignore", script], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, "-W", "ignore", *script],
+        env=os.environ | {"HOME": str(tmp_path)},  # ray keeps a token there
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
     )
     assert done.returncode == 0 and words in done.stdout, done.stderr
+    assert all(f"{algorithm}: mean" in done.stdout for algorithm in algorithms)
+    assert done.stdout.endswith("refused 0, some applied: True\n"), done.stdout

@@ -14,6 +14,13 @@ def test_every_environment_is_registered():
     assert {"irgym/Loops-v0", "irgym/Hlo-v0", "irgym/LinalgSwaps-v0"} <= set(gymnasium.registry)
 
 
+def test_gymnasium_imports_irgym_by_the_name_of_its_module():
+    program = (
+        "import gymnasium; gymnasium.make('irgym:irgym/Loops-v0', programs=['loops://mm/8x8x8']).close()"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
 def test_registration_imports_no_environment():
     program = "import sys, irgym; assert not [name for name in sys.modules if name.startswith('irgym.envs')]"
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -1,19 +1,14 @@
-"""The logger of MLflow on a stand-in for its client, which refuses the names that MLflow refuses."""
+"""The logger of MLflow on its client and its file store."""
 
-import posixpath
-import re
-import sys
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
 from irgym.base.errors import IrgymError, StorageError
-from irgym.loggers.mlflow import LONGEST_NAME, MlflowLogger, name_in_mlflow
+from irgym.loggers.mlflow import FOLDER, LONGEST_NAME, MlflowLogger, name_in_mlflow
 
-VALID = re.compile(r"^[/\w.\- ]*$")
-"""Characters of names in `mlflow/utils/validation.py`, in all versions since 1.0."""
+pytest.importorskip("mlflow", reason="needs mlflow: pip install 'irgym[mlflow]'")
 
 NAMES = (
     "train/reward_mean",
@@ -28,107 +23,76 @@ NAMES = (
 )
 
 
-def check_name(name: str) -> None:
-    assert VALID.match(name) and posixpath.normpath(name) == name and len(name) <= LONGEST_NAME, name
-
-
-class Client:
-    """The part of `MlflowClient` that is used; its runs last as long as the class."""
-
-    runs: ClassVar[dict[str, list[Any]]] = {}
-
-    def __init__(self, tracking_uri: str) -> None:
-        if tracking_uri.startswith("http"):
-            raise StandIn.exceptions.MlflowException("no route\nto host.")
-
-    def get_experiment_by_name(self, name: str) -> Any:
-        return SimpleNamespace(experiment_id="7") if self.runs else None
-
-    def create_experiment(self, name: str) -> str:
-        return "7"
-
-    def create_run(self, experiment: str, tags: dict[str, str]) -> Any:
-        run = f"run{len(self.runs)}"
-        self.runs[run] = [("name", tags["mlflow.runName"])]
-        return SimpleNamespace(info=SimpleNamespace(run_id=run))
-
-    def update_run(self, run: str, status: str) -> None:
-        self.runs[run].append(status)
-
-    def log_batch(self, run: str, metrics: list[Any] = [], params: list[Any] = []) -> None:  # noqa: B006
-        assert (0 < len(metrics) <= 1000 and not params) or 0 < len(params) <= 100
-        for key, *_ in [*metrics, *params]:
-            check_name(key)
-        self.runs[run] += [(key, value, step) for key, value, _, step in metrics] + params
-
-    def log_dict(self, run: str, data: dict[str, Any], file: str) -> None:
-        self.runs[run].append((file, data))
-
-    def log_artifact(self, run: str, path: str) -> None:
-        self.runs[run].append(("artefact", Path(path).name))
-
-    def set_terminated(self, run: str) -> None:
-        self.runs[run].append("end")
-
-
-class StandIn:
-    MlflowClient = Client
-    entities = SimpleNamespace(Metric=lambda *values: values, Param=lambda *values: values)
-    exceptions = SimpleNamespace(MlflowException=type("MlflowException", (Exception,), {}))
-
-
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[Any]]:
-    monkeypatch.setitem(sys.modules, "mlflow", StandIn)  # pyright: ignore[reportArgumentType]
-    monkeypatch.setattr(Client, "runs", {})
+@pytest.fixture(autouse=True)
+def store(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
-    return Client.runs
+
+
+def runs_in(folder: Path) -> list[Any]:
+    from mlflow import MlflowClient
+
+    client = MlflowClient(tracking_uri=folder.as_uri())
+    experiment = client.get_experiment_by_name("irgym")
+    assert experiment is not None
+    return list(client.search_runs([experiment.experiment_id]))
 
 
 def test_names_are_valid_and_stay_distinct():
     renamed = [name_in_mlflow(name) for name in NAMES]
-    for name in renamed:
-        check_name(name)
-    assert len(set(renamed)) == len(NAMES)
+    assert len(set(renamed)) == len(NAMES) and max(map(len, renamed)) <= LONGEST_NAME
     assert renamed[:2] == ["train/reward_mean", "eval/speedup/loops/mm/64x64x64"]
 
 
-def test_a_run_is_logged_and_continued(tmp_path: Path, runs: dict[str, list[Any]]):
+def test_a_run_is_logged_and_continued(tmp_path: Path):
     logger = MlflowLogger()
-    logger.start(tmp_path, {"agent": "ppo", "config": {"lr": 0.1, "hidden": (8,)}}, 0)
+    hidden = {f"option{place}": 0 for place in range(101)}
+    logger.start(tmp_path, {"agent": "ppo", "config": {"lr": 0.1, "hidden": (8,), **hidden}}, 0)
     logger.metrics(1, {name: float(place) for place, name in enumerate(NAMES)})
     logger.metrics(2, {f"m{place}": 0.0 for place in range(1001)})
     logger.end()
-    seen = runs["run0"]
-    assert seen[:4] == [
-        ("name", tmp_path.name),
-        ("agent", "ppo"),
-        ("config.lr", "0.1"),
-        ("config.hidden", "[8]"),
-    ]
-    assert ("eval/speedup/loops/mm/64x64x64", 1.0, 1) in seen and ("m1000", 0.0, 2) in seen
+    [run] = runs_in(tmp_path / FOLDER)
+    assert run.info.run_name == tmp_path.name and run.info.status == "FINISHED"
+    assert run.data.params["agent"] == "ppo" and run.data.params["config.option100"] == "0"
+    assert run.data.params["config.lr"] == "0.1" and run.data.params["config.hidden"] == "[8]"
+    assert run.data.metrics["eval/speedup/loops/mm/64x64x64"] == 1.0
+    assert len(run.data.metrics) == len(NAMES) + 1001
+
     again = MlflowLogger()
     again.start(tmp_path, {}, 2)
-    (tmp_path / "policy.pt").write_text("")
+    assert [run.info.status for run in runs_in(tmp_path / FOLDER)] == ["RUNNING"]
+    (tmp_path / "policy.pt").write_text("a policy")
     again.artefact(2, tmp_path / "policy.pt")
     again.evaluation(2, "comparison", [{"program": "a", "cost": None}])
     again.end()
-    table = ("comparison.json", {"iteration": 2, "rows": [{"program": "a", "cost": None}]})
-    assert list(runs) == ["run0"]
-    assert seen[-5:] == ["end", "RUNNING", ("artefact", "policy.pt"), table, "end"]
+    assert [run.info.status for run in runs_in(tmp_path / FOLDER)] == ["FINISHED"]
+    kept = {path.name for path in (tmp_path / FOLDER).rglob("artifacts/*")}
+    assert kept == {"config.json", "policy.pt", "comparison.json"}
 
 
-def test_another_store_gets_a_run_of_its_own_and_refusals_are_one_sentence(
-    tmp_path: Path, runs: dict[str, list[Any]], monkeypatch: pytest.MonkeyPatch
+def test_another_store_gets_a_run_of_its_own_and_its_policy_is_fetched(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
     MlflowLogger().start(tmp_path, {}, 0)
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "file:///elsewhere")
-    MlflowLogger().start(tmp_path, {}, 0)
-    assert list(runs) == ["run0", "run1"]
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "http://nobody")
-    with pytest.raises(IrgymError, match=r"http://nobody cannot be used \(no route to host\): check MLFLOW"):
+    elsewhere = tmp_path / "elsewhere"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", elsewhere.as_uri())
+    other = MlflowLogger()
+    other.start(tmp_path, {}, 0)
+    (tmp_path / "policy.pt").write_text("a policy")
+    other.artefact(1, tmp_path / "policy.pt")
+    other.end()
+    [first], [second] = runs_in(tmp_path / FOLDER), runs_in(elsewhere)
+    assert first.info.run_id != second.info.run_id
+    assert MlflowLogger.fetch(second.info.run_id).read_text() == "a policy"
+    with pytest.raises(IrgymError, match="cannot be used"):
+        MlflowLogger.fetch(first.info.run_id)
+
+
+def test_refusals_are_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", "nonsense://nobody")
+    with pytest.raises(IrgymError, match=r"nonsense://nobody cannot be used \(.*\): check MLFLOW") as refused:
         MlflowLogger().start(tmp_path, {}, 0)
+    assert "\n" not in str(refused.value)
     (tmp_path / "mlflow.json").write_text('{"run": 3}')
     monkeypatch.delenv("MLFLOW_TRACKING_URI")
     with pytest.raises(StorageError, match="is damaged"):

@@ -43,6 +43,8 @@ class TaskVectorEnv(VectorEnv[Any, Any, Any]):
         IrgymError: An argument makes no sense; the message says which.
     """
 
+    closed = True  # until it is made: some versions of Gymnasium close even what `__init__` refused
+
     def __init__(
         self,
         num_envs: int = 1,
@@ -71,6 +73,7 @@ class TaskVectorEnv(VectorEnv[Any, Any, Any]):
         self._batched = Batched(self._prototype.course(), num_envs)
         self._over = np.ones(num_envs, np.bool_)
         self._begun = False
+        self.closed = False
 
     def reset(
         self, *, seed: int | Sequence[int | None] | None = None, options: dict[str, Any] | None = None
