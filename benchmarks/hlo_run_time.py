@@ -88,13 +88,15 @@ def table(rows: Sequence[dict[str, Any]], options: Options) -> str:
         values = [row[key] for row in known]
         lines += [
             "",
-            f"Run time of {words} on {len(values)} graphs: geometric mean {geometric(values):.3f}, median "
-            f"{median(values):.3f}, deviation {stdev(values):.3f}, from {min(values):.2f} to {max(values):.2f}.",
+            f"Run time of {words} on {len(values)} graphs: geometric mean {geometric(values):.3f}, "
+            f"median {median(values):.3f}, deviation {stdev(values):.3f}, "
+            f"from {min(values):.2f} to {max(values):.2f}.",
         ]
     lines += [
         "",
         f"{len(rows) - len(known) - failed} of {len(rows)} graphs end in the same module, {failed} failed. "
-        f"Written by `python benchmarks/hlo_run_time.py --limit {options.limit}`, {time.strftime('%Y-%m-%d')}.",
+        f"Written by `python benchmarks/hlo_run_time.py --limit {options.limit}`, "
+        f"{time.strftime('%Y-%m-%d')}.",
     ]
     return "\n".join(lines) + "\n"
 

@@ -152,6 +152,8 @@ class _Plan:
             for number, last in enumerate(islice(finds, rounds), start=1):
                 shown = last.shown
                 self._save(last.policy, tasks)
+                if number == 1:
+                    self._note_device(config)
                 if last.share is not None and self.note is not None:
                     self.note(
                         f"round {number}: the policy alone reaches {last.share:.3f} of what its search finds"
@@ -186,20 +188,25 @@ class _Plan:
                 f"none of {len(pairs)} programs has at most {config.most} states that can be measured: "
                 "leave out --values, or set most to a greater number"
             )
+        self._note_device(config)
         self._save(learn_values(config, known, self.progress), [outcomes.task for outcomes in known])
         states = sum(len(outcomes.states) for outcomes in known)
         return Imitation(self.file, len(known), states, None, time.perf_counter() - started)
 
     def _configured(self, kind: "type[C]") -> "C":
-        """Return the checked hyper-parameters, and note where the policy learns."""
-        from irgym.agents.devices import learning_text
+        """Return the checked hyper-parameters."""
+        from irgym.agents.devices import device_named
 
         config: C = configured(kind, self.hyperparameters, self.seed, kind.name)
         config.check()
-        where = learning_text(config)
-        if self.note is not None:
-            self.note(where)
+        device_named(config.device)  # refuses a device that is not here before searches take their time
         return config
+
+    def _note_device(self, config: "ImitationConfig | ValuesConfig") -> None:
+        from irgym.agents.devices import learning_text
+
+        if self.note is not None:
+            self.note(learning_text(config))
 
     def _task(self, uri: str, target: str | None) -> Task[Any]:
         return self.measuring.limited_for(self.environment, uri, target)

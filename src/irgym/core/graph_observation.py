@@ -1,7 +1,7 @@
 """Graphs as policies see them, with or without candidates among their nodes."""
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +82,7 @@ def as_graph(observation: Any) -> GraphObservation | None:
     from gymnasium import spaces
 
     if isinstance(observation, spaces.GraphInstance):
-        nodes, edges, links = (cast("NDArray[Any] | None", part) for part in observation)
+        nodes, edges, links = observation
         return (
             None if nodes is None or edges is None or links is None else GraphObservation(nodes, edges, links)
         )

@@ -12,7 +12,7 @@ from irgym.core.choices import action_at, applicable
 from irgym.gym.arguments import brief
 
 
-def gym_space(space: ActionSpace) -> spaces.Discrete | spaces.MultiDiscrete:
+def gym_space(space: ActionSpace) -> spaces.Space[Any]:
     """Return the Gymnasium space of the actions: indices into `flat`, or vectors if too many to list.
 
     Where there are candidates, places after those of `flat` stand for the first `capacity` of them.

@@ -28,5 +28,5 @@ def test_each_function_of_a_file_is_a_program(tmp_path: Path):
     assert "leaves sizes open" in left_out and left_out.endswith("#open")
     assert dataset_named(LINALG, f"{file}#second").all == (f"linalg:{file}#second",)
     file.write_text("".join(PRODUCT.format(name=name, rows="?") for name in ("first", "second")))
-    with pytest.raises(ProgramError, match="no function that can be imported, such as: .*#first"):
+    with pytest.raises(ProgramError, match=r"no function that can be imported, such as: .*#first"):
         dataset_named(LINALG, file)
