@@ -176,7 +176,7 @@ def test_actors_in_other_processes_play_it():
 def test_maskable_ppo_learns_on_the_gymnasium_view(monkeypatch):
     sb3 = pytest.importorskip("irgym.agents.algorithms.sb3")
     pytest.importorskip("sb3_contrib")
-    monkeypatch.setattr("irgym.gym.env.ENVIRONMENTS", rewriting.ENVIRONMENTS)
+    monkeypatch.setattr("irgym.gym.setting.ENVIRONMENTS", rewriting.ENVIRONMENTS)
     tasks = rewriting.TRAIN[:10]
     uris = [task.uri for task in tasks]
 

@@ -207,7 +207,7 @@ def test_dqn_refuses_actions_too_many_to_list(unlisted):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_algorithm_runs_on_a_task_and_reports_its_course(name, monkeypatch):
-    monkeypatch.setattr("irgym.gym.env.ENVIRONMENTS", ordering.ENVIRONMENTS)
+    monkeypatch.setattr("irgym.gym.setting.ENVIRONMENTS", ordering.ENVIRONMENTS)
     seen = []
     policy = sb3.train_sb3(
         name,

@@ -194,7 +194,7 @@ def test_a_step_before_any_episode(make: Make) -> None:
 def test_rewards_by_name(make: Make) -> None:
     loops = ENVIRONMENTS.load("loops")
     for name in reward_names(loops):
-        assert cast(TaskEnv, make(reward=name).unwrapped).reward == reward_from(loops, name)
+        assert cast(TaskEnv, make(reward=name).unwrapped).setting.course.reward == reward_from(loops, name)
 
 
 def play(env: gymnasium.Env[Any, Any], steps: int, seed: int = 0) -> list[tuple[float, bool, bool]]:

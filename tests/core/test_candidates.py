@@ -122,7 +122,7 @@ def test_padding_shows_the_first_candidates():
 
 @pytest.fixture
 def env(monkeypatch):
-    monkeypatch.setattr("irgym.gym.env.ENVIRONMENTS", rewriting.ENVIRONMENTS)
+    monkeypatch.setattr("irgym.gym.setting.ENVIRONMENTS", rewriting.ENVIRONMENTS)
     return TaskEnv("rewriting", evaluator=rewriting.Known())
 
 

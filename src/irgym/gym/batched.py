@@ -1,18 +1,18 @@
 """Episodes side by side: one call for all transitions of a step, and one for all its costs.
 
-This is what `irgym.gym.vector` and Stable-Baselines3's learners step. The episodes are those of
-`irgym.gym.env.TaskEnv`: the same programs for the same seeds, rewards, ends and `info`.
+This is what `irgym.gym.env` (one episode), `irgym.gym.vector` and Stable-Baselines3's learners step.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from gymnasium.utils import seeding
 from numpy.typing import NDArray
 
+from irgym.core import capabilities
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Evaluator
 from irgym.core.limits import unlimited
@@ -23,9 +23,9 @@ from irgym.gym.nodes import Node, Nodes
 from irgym.gym.spaces import action_of
 
 
-@dataclass(frozen=True)
+@dataclass
 class Course:
-    """Programs, observations, costs and rewards that all episodes share.
+    """What all episodes share.
 
     Attributes:
         tasks: The programs to draw from; the sequence may be lazy.
@@ -34,6 +34,7 @@ class Course:
         reward: The reward.
         ideal: Returns a lower bound on a task's cost, None where none is known.
         horizon: Steps of an episode; None for the task's own number.
+        analysis: Whether `info` has the compiler's counts, where it counts.
     """
 
     tasks: Sequence[Task[Any]]
@@ -42,6 +43,12 @@ class Course:
     reward: Reward
     ideal: Callable[[Task[Any]], float | None]
     horizon: int | None = None
+    analysis: bool = False
+
+
+def counts_of(task: Task[Any]) -> capabilities.CostAnalysis | None:
+    """Return what counts operations and bytes of a task's states; None where nothing does."""
+    return capabilities.ask(task, capabilities.CostAnalysis)
 
 
 @dataclass
@@ -53,7 +60,8 @@ class Episode:
         first: Cost of its first state; infinite where that failed.
         last: The cost that was asked for last.
         steps: Steps so far.
-        text: The schedule so far.
+        actions: The actions applied.
+        text: The same as text.
         costs: The costs asked for, by the text of what was measured.
         applied: Whether the last action applied.
     """
@@ -62,6 +70,7 @@ class Episode:
     first: float = math.nan
     last: float = math.nan
     steps: int = 0
+    actions: list[Action] = field(default_factory=list[Action])
     text: str = ""
     costs: dict[str, float] = field(default_factory=dict[str, float])
     applied: bool = True
@@ -79,9 +88,6 @@ class Episode:
 class Batched:
     """A number of episodes side by side.
 
-    Attributes:
-        episodes: The episodes, one for each place.
-
     Args:
         course: What all episodes share.
         count: Number of places.
@@ -89,9 +95,16 @@ class Batched:
 
     def __init__(self, course: Course, count: int) -> None:
         self.course = course
-        self._nodes = Nodes(course.views, course.evaluator)
+        self._nodes = Nodes(course.views, course.evaluator, count)
         self._randoms = [seeding.np_random()[0] for _ in range(count)]
-        self.episodes = [Episode(self._start(course.tasks[0])) for _ in range(count)]
+        self._episodes: dict[int, Episode] = {}
+
+    def episode(self, place: int) -> Episode:
+        """Return the episode of a place; before any has begun, at the first state of the first program."""
+        episode = self._episodes.get(place)
+        if episode is None:
+            episode = self._episodes[place] = Episode(self._start(self.course.tasks[0]))
+        return episode
 
     def seed(self, place: int, seed: int) -> None:
         """Seed the draws of programs at a place."""
@@ -102,8 +115,8 @@ class Batched:
         tasks = self.course.tasks
         for place in places:
             own = tasks[int(self._randoms[place].integers(len(tasks)))] if task is None else task
-            self.episodes[place] = Episode(self._start(own))
-        begun = [self.episodes[place] for place in places]
+            self._episodes[place] = Episode(self._start(own))
+        begun = [self._episodes[place] for place in places]
         for episode, cost in zip(begun, self._nodes.costs([episode.node for episode in begun]), strict=True):
             episode.first = episode.last = cost
             episode.know(cost)
@@ -124,7 +137,7 @@ class Batched:
         Raises:
             IrgymError: There is no such action.
         """
-        episodes = [self.episodes[place] for place in places]
+        episodes = [self.episode(place) for place in places]
         befores = [episode.node for episode in episodes]
         taken = self._move(episodes, choices)
         count = len(episodes)
@@ -160,8 +173,20 @@ class Batched:
         nodes = self._nodes.step([episode.node for episode, _ in moving], [action for _, action in moving])
         for (episode, action), node in zip(moving, nodes, strict=True):
             episode.node = node
+            episode.actions.append(action)
+            # Word by word: to write the whole schedule at each step would take quadratic time.
             episode.text = f"{episode.text} {node.task.space.text(action)}".lstrip()
         return chosen
+
+    def restore(
+        self, place: int, task: Task[Any], actions: Sequence[Action], progress: Mapping[str, Any]
+    ) -> None:
+        """Put an episode at a place: the actions that it applied, and its other attributes by name."""
+        episode = self._episodes[place] = Episode(self._start(task))
+        for action in actions:
+            self._move([episode], [action])
+        for name, value in progress.items():
+            setattr(episode, name, value)
 
     def _reward(
         self, episode: Episode, before: Node, action: Action, cost: float | None, final: bool
@@ -180,9 +205,16 @@ class Batched:
         task, states = unlimited(episode.node.task), (before.state, episode.node.state)
         return float(reward(Transition(task, states, 0, action, costs, final)))
 
+    def cost(self, place: int) -> float:
+        """Return the cost of the state at a place, measuring it if need be; infinite if it failed."""
+        episode = self.episode(place)
+        if episode.cost is None:
+            episode.know(self._nodes.costs([episode.node])[0])
+        return float(cast(float, episode.cost))
+
     def observation(self, place: int) -> tuple[Any, ...]:
         """Return the values of all views at a place."""
-        episode = self.episodes[place]
+        episode = self.episode(place)
         seen = self._nodes.observations(episode.node)
         if self._nodes.of_cost:
             episode.know(self._nodes.costs([episode.node])[0])
@@ -190,7 +222,7 @@ class Batched:
 
     def info(self, place: int) -> dict[str, Any]:
         """Return the `info` of a place, as `TaskEnv` documents it."""
-        episode = self.episodes[place]
+        episode = self.episode(place)
         node = episode.node
         info = {
             "action_mask": node.shown,
@@ -200,6 +232,8 @@ class Batched:
             "objective": node.task.objective.name,
             **node.info,
         }
+        if self.course.analysis and (counts := counts_of(node.task)) is not None:
+            info["analysis"] = counts.cost_analysis(node.state)
         cost = episode.cost
         if cost is None or math.isinf(episode.first):
             cost = math.nan

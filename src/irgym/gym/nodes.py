@@ -1,7 +1,7 @@
 """States that episodes share: each is observed and masked once, however many episodes pass through it."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from irgym.core import capabilities
 from irgym.core.actions import Action, BoolArray, Mask
@@ -11,8 +11,11 @@ from irgym.core.observation import ObservationView
 from irgym.core.task import Task
 from irgym.gym.spaces import gym_mask, with_a_choice
 
-KEPT = 16_384
-"""States that a table holds before it is emptied; one takes about a kilobyte."""
+KEPT = 256
+"""States that a table holds for each episode before it is emptied."""
+
+SEEN = 256 << 20
+"""Bytes of observations that a table holds before they are dropped."""
 
 
 class Node:
@@ -58,11 +61,14 @@ class Nodes:
     Args:
         views: The observations of a state.
         evaluator: Where costs come from.
+        episodes: Number of episodes that share it.
     """
 
-    def __init__(self, views: Sequence[ObservationView], evaluator: Evaluator) -> None:
+    def __init__(self, views: Sequence[ObservationView], evaluator: Evaluator, episodes: int) -> None:
         self._views = views
         self._evaluator = evaluator
+        self._kept = KEPT * episodes
+        self._bytes = 0
         self._nodes: dict[tuple[int, Any], Node] = {}
         self._seen: dict[Node, tuple[Any, ...]] = {}
         self._costs: dict[tuple[int, str], float] = {}
@@ -73,10 +79,10 @@ class Nodes:
         key = (id(task), state)
         node = self._nodes.get(key)
         if node is None:
-            if len(self._nodes) >= KEPT:
+            if len(self._nodes) >= self._kept:
                 self._nodes.clear()
-                self._seen.clear()
                 self._costs.clear()
+                self._forget()
             node = self._nodes[key] = Node(task, state)
         return node
 
@@ -116,7 +122,21 @@ class Nodes:
         """Return the values of all views of a node."""
         seen = self._seen.get(node)
         if seen is None:
+            if self._bytes >= SEEN:
+                self._forget()
             seen = self._seen[node] = tuple(
                 view.element(node.task, node.state, lambda: self.costs([node])[0]) for view in self._views
             )
+            self._bytes += _bytes_of(seen)
         return seen
+
+    def _forget(self) -> None:
+        self._seen.clear()
+        self._bytes = 0
+
+
+def _bytes_of(value: Any) -> int:
+    """Return about how many bytes an observation takes."""
+    if isinstance(value, tuple):
+        return sum(map(_bytes_of, cast(tuple[Any, ...], value)))
+    return len(value) if isinstance(value, str) else getattr(value, "nbytes", 0)

@@ -34,7 +34,7 @@ def make_task_env(**arguments: Any) -> "TaskEnv":
     )
     steps = of_spec if own is None else own
     if steps is not None and steps > 0:
-        env.end_within(steps)
+        env.setting.end_within(steps)
     return env
 
 

@@ -16,10 +16,8 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import BoolArray
-from irgym.core.observation import ObservationView
-from irgym.core.task import Task
 from irgym.gym.arguments import check_number, program_option
-from irgym.gym.batched import Batched, Course
+from irgym.gym.batched import Batched
 from irgym.gym.env import TaskEnv
 
 Arrays = dict[str, Any]
@@ -61,16 +59,17 @@ class TaskVectorEnv(VectorEnv[Any, Any, Any]):
             )
         self.autoreset_mode = AutoresetMode(autoreset_mode)
         self.metadata = {**TaskEnv.metadata, "autoreset_mode": self.autoreset_mode}
-        self._prototype = _Prototype(**arguments)
+        single = TaskEnv(**arguments)
+        self._setting = single.setting
         if max_episode_steps is not None:
-            self._prototype.end_within(max_episode_steps)
-        self.render_mode = self._prototype.render_mode
+            self._setting.end_within(max_episode_steps)
+        self.render_mode = single.render_mode
         self.num_envs = num_envs
-        self.single_action_space = cast(Any, self._prototype.action_space)
-        self.single_observation_space = self._prototype.element_space
-        self.action_space = batch_space(self._prototype.action_space, num_envs)
-        self.observation_space = batch_space(self._prototype.element_space, num_envs)
-        self._batched = Batched(self._prototype.course(), num_envs)
+        self.single_action_space = self._setting.action_space
+        self.single_observation_space = self._setting.observation_space
+        self.action_space = batch_space(self._setting.action_space, num_envs)
+        self.observation_space = batch_space(self._setting.observation_space, num_envs)
+        self._batched = Batched(self._setting.course, num_envs)
         self._over = np.ones(num_envs, np.bool_)
         self._begun = False
         self.closed = False
@@ -98,7 +97,7 @@ class TaskVectorEnv(VectorEnv[Any, Any, Any]):
             if seeds[place] is not None:
                 self._batched.seed(place, cast(int, seeds[place]))
         uri = program_option(given)
-        self._batched.begin(places, None if uri is None else self._prototype.task_of(uri))
+        self._batched.begin(places, None if uri is None else self._setting.task_of(uri))
         self._begun = self._begun or len(places) == self.num_envs
         self._over[places] = False
         return self._observations(), self._infos(places)
@@ -138,26 +137,26 @@ class TaskVectorEnv(VectorEnv[Any, Any, Any]):
 
     def action_masks(self) -> BoolArray:
         """Return which actions apply, see `TaskEnv.action_masks`, a row for each episode."""
-        return np.stack([episode.node.shown for episode in self._batched.episodes])
+        return np.stack([self._batched.episode(place).node.shown for place in range(self.num_envs)])
 
     def render(self) -> tuple[str, ...] | None:
         """Return the programs as text in mode `ansi`."""
         if self.render_mode != "ansi":
             return None
-        nodes = [episode.node for episode in self._batched.episodes]
+        nodes = [self._batched.episode(place).node for place in range(self.num_envs)]
         return tuple(node.task.describe(node.state) for node in nodes)
 
     def close_extras(self, **options: Any) -> None:
         """End the child process, where the environment started one."""
         del options
-        self._prototype.close()
+        self._setting.close()
 
     def _observation(self, place: int) -> Any:
-        return self._prototype.as_element(self._batched.observation(place))
+        return self._setting.element(self._batched.observation(place))
 
     def _observations(self) -> Any:
         rows = [self._observation(place) for place in range(self.num_envs)]
-        space = self._prototype.element_space
+        space = self._setting.observation_space
         if isinstance(space, gymnasium.spaces.Box):
             return np.stack(rows)
         return concatenate(space, rows, create_empty_array(space, self.num_envs))
@@ -193,47 +192,3 @@ class TaskVectorEnv(VectorEnv[Any, Any, Any]):
         if isinstance(value, bool | int | float):
             return np.zeros(self.num_envs, type(value))
         return np.full(self.num_envs, None, dtype=object)
-
-
-class _Prototype(TaskEnv):
-    """The environment that the episodes are copies of: its arguments checked, its parts made once."""
-
-    def task_of(self, uri: str) -> Task[Any]:
-        """Return the task of a program."""
-        return self._task_of(uri)
-
-    def task_at(self, place: int) -> Task[Any]:
-        """Return the task of one of the programs."""
-        return self._task_of(self.programs[place])
-
-    @property
-    def element_space(self) -> Any:
-        """The space of observations."""
-        return self.observation_space
-
-    def as_element(self, values: tuple[Any, ...]) -> Any:
-        """Return the values of all views as an element of the observation space."""
-        names = [view.name for view in self._views]
-        return values[0] if self._single else dict(zip(names, values, strict=True))
-
-    def course(self) -> Course:
-        """Return what all episodes share."""
-        views: Sequence[ObservationView] = self._views
-        return Course(_Tasks(self), views, self.evaluator, self.reward, self.ideal_of, self.horizon_override)
-
-    def ideal_of(self, task: Task[Any]) -> float | None:
-        """Return a lower bound on a task's cost."""
-        return self._ideal_cost(task)
-
-
-class _Tasks(Sequence[Any]):
-    """The tasks of an environment's programs, each made when it is drawn."""
-
-    def __init__(self, prototype: _Prototype) -> None:
-        self._prototype = prototype
-
-    def __len__(self) -> int:
-        return len(self._prototype.programs)
-
-    def __getitem__(self, place: Any) -> Any:
-        return self._prototype.task_at(place)

@@ -121,7 +121,7 @@ class Sb3Episodes(VecEnv):
         over = ended | cut
         places: list[int] = np.flatnonzero(over).tolist()
         for place in places:
-            episode = self._batched.episodes[place]
+            episode = self._batched.episode(place)
             infos[place] = {
                 "terminal_observation": self._batched.observation(place)[0],
                 "TimeLimit.truncated": bool(cut[place]),
@@ -142,7 +142,7 @@ class Sb3Episodes(VecEnv):
         del args, kwargs
         if method_name != "action_masks":
             raise AttributeError(method_name)
-        return [self._batched.episodes[place].node.shown for place in self._get_indices(indices)]
+        return [self._batched.episode(place).node.shown for place in self._get_indices(indices)]
 
     def has_attr(self, attr_name: str) -> bool:
         """Say whether the environments have an attribute."""

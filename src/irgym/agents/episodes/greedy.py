@@ -37,7 +37,7 @@ def greedy_return(policy: Policy, problem: Problem, tasks: Sequence[Task[Any]]) 
     total = np.zeros(len(tasks))
     places = list(range(len(tasks)))
     while places:
-        nodes = [batched.episodes[place].node for place in places]
+        nodes = [batched.episode(place).node for place in places]
         seen = [node.task.observe(node.state, policy.observation) for node in nodes]
         masks = [node.mask for node in nodes]
         if remembering is None:
