@@ -1,10 +1,11 @@
 """Share of a training's time that loggers, evaluations and metrics take.
 
-    python benchmarks/logging_overhead.py --log tensorboard,csv,wandb
+    irgym imitate loops --dataset mm64_128_16_range --searched 8 --seconds 4 --programs 60 --out start.pt
+    python benchmarks/logging_overhead.py --log tensorboard,csv,wandb --start start.pt
 
 The shares are of the time without gradient steps. What a logger does once, at the start and the end, counts
-less the longer a training is. Weights & Biases is started offline. Repeat the command to
-see the share where the cost cache knows all costs: nothing is measured then, so it is the greatest there is.
+less the longer a training is. Weights & Biases is started offline. Without a policy to start from, the
+training soon stops at once: nothing is measured then, and the shares are the greatest there are.
 """
 
 import argparse
@@ -53,6 +54,7 @@ def main() -> None:
     parser.add_argument("--evaluate-every", type=int, default=10)
     parser.add_argument("--evaluate-limit", type=int, default=8)
     parser.add_argument("--log", default="tensorboard,csv,wandb")
+    parser.add_argument("--start", default="", help="policy to start from, of imitate")
     options = parser.parse_args()
     os.environ.setdefault("WANDB_MODE", "offline")
     os.environ.setdefault("WANDB_SILENT", "true")
@@ -79,7 +81,12 @@ def main() -> None:
                 log="none",
                 loggers=tuple(loggers),
                 # Without exploration the policy may soon stop at once, and iterations take no time.
-                hyperparameters={"episodes": options.episodes, "entropy": 0.05, "entropy_end": 0.05},
+                hyperparameters={
+                    "episodes": options.episodes,
+                    "entropy": 0.05,
+                    "entropy_end": 0.05,
+                    "start": options.start,
+                },
             ),
             note=print,
             progress=seen.append,

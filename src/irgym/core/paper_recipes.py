@@ -23,8 +23,8 @@ LOOPTUNE = Recipe(
     observation="loops_tensor",
     horizon=10,
     actions="up,down,swap_up,swap_down,split_4,split_8,split_16",
-    source="arXiv 2309.01825; config/dqn/ApexTrainer.py and rllib_agent.py of github.com/loopstack/looptune "
-    "(5000 iterations on 80 cores), RLlib's Ape-X for what they leave open",
+    source="arXiv 2309.01825; dqn/ApexTrainer.py and rllib_agent.py of github.com/loopstack/looptune, "
+    "5000 iterations on 80 cores",
 )
 
 XLA = Recipe(

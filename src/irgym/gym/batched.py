@@ -25,7 +25,7 @@ from irgym.gym.spaces import action_of
 
 @dataclass
 class Course:
-    """What all episodes share.
+    """Programs, observations, costs and rewards that all episodes share.
 
     Attributes:
         tasks: The programs to draw from; the sequence may be lazy.

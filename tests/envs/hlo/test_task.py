@@ -200,7 +200,7 @@ def test_gymnasium_accepts_it(files):
         for kind in np.flatnonzero(info["action_mask"])[:-1].tolist():
             _, reward, *_ = env.step(kind)
             rewards += reward
-        assert rewards == pytest.approx(1.0 - env.cost() / env._first)
+        assert rewards == pytest.approx(1.0 - env.cost() / info["cost"])
     finally:
         env.close()
 
