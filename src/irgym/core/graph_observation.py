@@ -83,7 +83,5 @@ def as_graph(observation: Any) -> GraphObservation | None:
 
     if isinstance(observation, spaces.GraphInstance):
         nodes, edges, links = observation
-        return (
-            None if nodes is None or edges is None or links is None else GraphObservation(nodes, edges, links)
-        )
+        return None if edges is None or links is None else GraphObservation(nodes, edges, links)
     return None
