@@ -12,13 +12,11 @@ that was stopped goes on.
     python benchmarks/hlo_learners.py --dataset networks --steps 15000 --seeds 3
 """
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
-from multiprocessing import get_context
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -26,7 +24,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import tyro
+from kept_results import kept
 
+from irgym.core.dataset import spread
 from irgym.core.limits import Limits, limited, unlimited
 from irgym.core.reward import RelativeImprovement, Reward, Shaped
 from irgym.core.schedule import replay
@@ -100,22 +100,21 @@ class Result:
     seconds: float
 
 
-def spread(uris: Sequence[str], count: int) -> list[Task[Any]]:
+def tasks_of(uris: Sequence[str], count: int) -> list[Task[Any]]:
     """Return the given number of tasks, evenly spread, in which equal computations are not merged."""
-    chosen = [uris[place * len(uris) // count] for place in range(min(count, len(uris)))]
-    return [limited(HLO.task(uri), WITHOUT_MERGING) for uri in chosen]
+    return [limited(HLO.task(uri), WITHOUT_MERGING) for uri in spread(uris, count)]
 
 
 def training_graphs(options: Options) -> list[Task[Any]]:
     """Return tasks of graphs that are not deep."""
     uris = [uri for uri in HLO.dataset(options.dataset).train if not any(part in uri for part in DEEP)]
-    return spread(uris, options.train)
+    return tasks_of(uris, options.train)
 
 
 def gain_of(policy: Policy, options: Options) -> float:
     """Return the geometric mean of the policy's reduction over the default order's, at least 0.01 each."""
     gains: list[float] = []
-    for task in spread(HLO.dataset(options.dataset).test, options.test):
+    for task in tasks_of(HLO.dataset(options.dataset).test, options.test):
         [path] = rollout(task, policy, 1, None)
         whole: Any = unlimited(task)
         first = whole.initial().node.total
@@ -250,22 +249,11 @@ def write(results: list[Result], options: Options) -> None:
     plot(results, options.out / f"hlo_learners_{options.dataset}.svg")
 
 
-def kept(learner: str, seed: int, options: Options) -> Path:
-    """Return the file of a training's result."""
-    words = "".join(letter if letter.isalnum() else "-" for letter in learner.lower())
-    return options.runs / f"{options.dataset}-{options.steps}-{words}-{seed}.json"
-
-
 def result_of(learner: str, seed: int, options: Options) -> Result:
-    """Return the result of a training that ended before, or else train in a new process."""
-    file = kept(learner, seed, options)
-    if not file.exists():
-        # A process for each training, so that learners do not affect each other.
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-            result = alone.submit(run, learner, seed, options).result()
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(json.dumps(asdict(result)))
-    return Result(**json.loads(file.read_text()))
+    """Return the result of a training that ended before, or else train."""
+    words = "".join(letter if letter.isalnum() else "-" for letter in learner.lower())
+    file = options.runs / f"{options.dataset}-{options.steps}-{words}-{seed}.json"
+    return Result(**kept(file, run, learner, seed, options))
 
 
 def main() -> None:

@@ -10,15 +10,13 @@ a benchmark that was stopped goes on.
     python benchmarks/jit_cse.py --steps 50000 --seeds 3
 """
 
-import json
 import os
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from math import exp, log
-from multiprocessing import get_context
 from pathlib import Path
 from statistics import mean
 from typing import Any
@@ -26,7 +24,9 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import tyro
+from kept_results import kept
 
+from irgym.core.dataset import spread
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.jitcse.env import JitCseEnv
 from irgym.envs.cse.jitcse.evaluating import evaluate
@@ -103,7 +103,7 @@ def made(set_up: str, options: Options, folder: Path) -> tuple[Callable[[], Any]
     """Return a function that makes the environment, and the held-out methods."""
     if set_up.startswith("LLVM"):
         splits = CSE.dataset("packages")
-        chosen = [splits.train[n * len(splits.train) // options.train] for n in range(options.train)]
+        chosen = spread(splits.train, options.train)
 
         def of_llvm() -> Any:
             env: Any = JitCseEnv(chosen)
@@ -122,6 +122,8 @@ def train(set_up: str, seed: int, options: Options, folder: Path) -> Result:
     from stable_baselines3 import PPO
 
     torch.set_num_threads(1)
+    for stale in folder.rglob("events.out.tfevents.*"):
+        stale.unlink()  # of a training that was stopped
     make, held_out = made(set_up, options, folder)
     env = make()
     model = PPO("MlpPolicy", env, ent_coef=0.01, seed=seed, device="cpu", tensorboard_log=str(folder))
@@ -157,17 +159,10 @@ def last_values(folder: Path) -> dict[str, float]:
 
 
 def result_of(set_up: str, seed: int, options: Options) -> Result:
-    """Return the result of a training that ended before, or else train in a new process."""
+    """Return the result of a training that ended before, or else train."""
     words = "".join(letter for letter in set_up.lower() if letter.isalnum())
     folder = options.runs / f"{words}-{options.steps}-{seed}"
-    file = folder / "result.json"
-    if not file.exists():
-        for stale in folder.rglob("events.out.tfevents.*"):
-            stale.unlink()
-        with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as alone:
-            result = alone.submit(train, set_up, seed, options, folder).result()
-        file.write_text(json.dumps(asdict(result)))
-    return Result(**json.loads(file.read_text()))
+    return Result(**kept(folder / "result.json", train, set_up, seed, options, folder))
 
 
 def table(results: list[Result], options: Options) -> str:

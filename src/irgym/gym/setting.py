@@ -26,22 +26,7 @@ from irgym.gym.spaces import gym_space
 class Setting:
     """The programs and spaces of an environment, and what its episodes share. Close it.
 
-    Args:
-        environment: Name of the environment.
-        programs: URIs to draw from; by default those of a split of the data set.
-        dataset: Names programs.
-        split: `train`, `test` or `all`.
-        holdout: Share of test programs, by which the data set is divided again.
-        observation: Name of an observation, or several.
-        reward: The reward, or the name of one.
-        evaluator: Where costs come from; by default the environment's own.
-        horizon: Steps of an episode; by default the task's.
-        backend: Name of a back end.
-        peak_gflops: Machine peak for rewards that need an ideal cost.
-        objective: Cost to minimise.
-        target: Target that code is generated for, or its name.
-        actions: Actions that may be taken.
-        analysis: Whether `info` has the compiler's counts.
+    The arguments are those of `irgym.gym.env.TaskEnv`, which says what they mean.
 
     Attributes:
         environment: The environment.
