@@ -240,4 +240,4 @@ class Batched:
         return info | {"cost": cost, "speedup": episode.first / cost}
 
     def _start(self, task: Task[Any]) -> Node:
-        return self._nodes.enter(task, task.initial())
+        return self._nodes.root(task)

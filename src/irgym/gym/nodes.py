@@ -1,4 +1,4 @@
-"""States that episodes share: each is observed and masked once, however many episodes pass through it."""
+"""States that episodes share: what the same actions lead to is observed and masked once."""
 
 from collections.abc import Sequence
 from typing import Any, cast
@@ -56,7 +56,7 @@ class Node:
 
 
 class Nodes:
-    """A table of nodes and costs; one that is full is emptied.
+    """Trees of nodes, one for each task, and costs; all are dropped when there are too many.
 
     Args:
         views: The observations of a state.
@@ -69,22 +69,28 @@ class Nodes:
         self._evaluator = evaluator
         self._kept = KEPT * episodes
         self._bytes = 0
-        self._nodes: dict[tuple[int, Any], Node] = {}
+        self._roots: dict[int, Node] = {}
+        self._count = 0
         self._seen: dict[Node, tuple[Any, ...]] = {}
         self._costs: dict[tuple[int, str], float] = {}
         self.of_cost = any(view.of_cost is not None for view in views)
 
-    def enter(self, task: Task[Any], state: Any) -> Node:
-        """Return the node of a state."""
-        key = (id(task), state)
-        node = self._nodes.get(key)
-        if node is None:
-            if len(self._nodes) >= self._kept:
-                self._nodes.clear()
-                self._costs.clear()
-                self._forget()
-            node = self._nodes[key] = Node(task, state)
-        return node
+    def root(self, task: Task[Any]) -> Node:
+        """Return the node of a task's initial state."""
+        root = self._roots.get(id(task))
+        if root is None:
+            root = self._roots[id(task)] = self._made(task, task.initial())
+        return root
+
+    def _made(self, task: Task[Any], state: Any) -> Node:
+        """Return a new node. Equal states may differ in the memory of the episode, which masks show."""
+        self._count += 1
+        if self._count > self._kept:
+            self._count = 0
+            self._roots.clear()
+            self._costs.clear()
+            self._forget()
+        return Node(task, state)
 
     def step(self, nodes: Sequence[Node], actions: Sequence[Action]) -> list[Node]:
         """Return the nodes after an action each; states of one class of tasks are stepped in one call."""
@@ -99,7 +105,7 @@ class Nodes:
                 [node.task for node, _ in own], [node.state for node, _ in own], [action for _, action in own]
             )
             for (node, action), state in zip(own, stepped, strict=True):
-                node.after[action] = self.enter(node.task, state)
+                node.after[action] = self._made(node.task, state)
         return [node.after[action] for node, action in zip(nodes, actions, strict=True)]
 
     def costs(self, nodes: Sequence[Node]) -> list[float]:

@@ -190,6 +190,25 @@ def test_features_tell_where_an_episode_is(task):
     assert (task.observe(first) != task.observe(after)).any()
 
 
+def test_masks_in_gymnasium_know_which_passes_had_no_effect(files):
+    env = TaskEnv("hlo", programs=[files["calls"]])
+    try:
+        _, info = env.reset(seed=0)
+        task, state, masked = env.task, env.task.initial(), 0
+        for kind in [*np.flatnonzero(info["action_mask"])[:-1].tolist()] * 2:
+            _, _, _, over, info = env.step(kind)
+            if task.mask(state).kinds[kind]:
+                after = task.step(state, Action(kind))
+                masked += after == state
+                state = after
+            assert info["action_mask"].tolist() == task.mask(state).kinds.tolist()
+            if over:
+                break
+        assert masked
+    finally:
+        env.close()
+
+
 @pytest.mark.filterwarnings("ignore")
 def test_gymnasium_accepts_it(files):
     env = TaskEnv("hlo", programs=[files["calls"], files["loop"]])
