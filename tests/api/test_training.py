@@ -247,6 +247,7 @@ def test_papers_have_a_recipe_where_they_belong():
         ("mlir-rl", "linalg"),
         ("mlir-rl", "linalg-swaps"),
         ("mlir-rl", "linalg-scores"),
+        ("mlir-rl", "linalg-flat"),
         ("jit-cse", "cse"),
         ("jit-cse", "superpmi"),
     }

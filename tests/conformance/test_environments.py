@@ -33,6 +33,7 @@ OF_TOYS = dict.fromkeys(
         ("linalg", "linalg://matmul/12x10x7", False, {}),
         ("linalg-swaps", "linalg-swaps://matmul/12x10x7", False, {}),
         ("linalg-scores", "linalg-scores://matmul/12x10x7", False, {}),
+        ("linalg-flat", "linalg-flat://matmul/12x10x7", False, {}),
     ],
 )
 def test_environments_keep_the_rules(

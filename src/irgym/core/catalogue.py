@@ -31,6 +31,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
         "linalg-scores": "irgym.envs.linalg.environment:LINALG_SCORES",
+        "linalg-flat": "irgym.envs.linalg.environment:LINALG_FLAT",
     },
     fault="irgym.core.environment:environment_fault",
 )

@@ -2,8 +2,10 @@
 
 Operations are visited from the last consumer back to the first producer, as in MLIR RL (arXiv 2409.11068).
 Interchanges have the encodings of that paper: level pointers, enumerated candidates, and scores of loops.
+A tiling chooses the sizes of all loops at once, or, where all actions are to be listed, of one loop.
 """
 
+from collections.abc import Sequence
 from functools import cache
 from typing import ClassVar, Protocol
 
@@ -21,6 +23,9 @@ LANES = (0, 1)
 
 SWAPPED = tuple((outer, inner) for outer in range(LOOPS) for inner in range(outer + 1, min(outer + 4, LOOPS)))
 """Pairs of loops at a distance of at most 3: 3 N - 6 pairs for N loops, N at least 3."""
+
+TILED = tuple((loop, size) for loop in range(LOOPS) for size in SIZES if size)
+"""Pairs of a loop and the size of its tiles."""
 
 INPUTS = (0, 1)
 """The inputs of a product that can be packed."""
@@ -110,14 +115,81 @@ INTERCHANGES: dict[str, Interchange] = {way.kind.name: way for way in (LevelPoin
 """The encodings of an interchange, by the names of their actions."""
 
 
-def space_with(interchange: str) -> ActionSpace:
-    """Return the action space with one of `INTERCHANGES`."""
+class Tiling(Protocol):
+    """An encoding of tile sizes by the parameters of an action.
+
+    Attributes:
+        slots: The parameter slots of `tile`, `tile-parallel` and `fuse`.
+        omitted: The value that stands for no parameter; None where there is none.
+    """
+
+    slots: ClassVar[tuple[tuple[int | str, ...], ...]]
+    omitted: ClassVar[int | None]
+
+    def choices(self, allowed: list[list[bool]]) -> list[bool]:
+        """Return the mask of all slots; `allowed` says for each of `LOOPS` which of `SIZES` it may have."""
+        ...
+
+    def sizes(self, params: tuple[int, ...], loops: int) -> tuple[int, ...]:
+        """Return the tile size of each loop that an action with these parameters stands for."""
+        ...
+
+    def params(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the parameters of the actions that together tile loops by these sizes."""
+        ...
+
+
+class AllLoops:
+    """A size for each loop, 0 for none."""
+
+    slots: ClassVar[tuple[tuple[int | str, ...], ...]] = (SIZES,) * LOOPS
+    omitted: ClassVar[int | None] = 0
+
+    def choices(self, allowed: list[list[bool]]) -> list[bool]:
+        """Allow each loop its sizes."""
+        return [size for sizes in allowed for size in sizes]
+
+    def sizes(self, params: tuple[int, ...], loops: int) -> tuple[int, ...]:
+        """Return the chosen sizes."""
+        return tuple(SIZES[choice] for choice in params[:loops])
+
+    def params(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the parameters of one action."""
+        return [(*map(SIZES.index, sizes), *[0] * (LOOPS - len(sizes)))]
+
+
+class OneLoop:
+    """A loop and its size; several loops take as many actions."""
+
+    slots: ClassVar[tuple[tuple[int | str, ...], ...]] = (tuple(f"{loop}-{size}" for loop, size in TILED),)
+    omitted: ClassVar[int | None] = None
+
+    def choices(self, allowed: list[list[bool]]) -> list[bool]:
+        """Allow each loop its sizes, of which the first leaves it untiled."""
+        return [size for sizes in allowed for size in sizes[1:]]
+
+    def sizes(self, params: tuple[int, ...], loops: int) -> tuple[int, ...]:
+        """Return the chosen loop's size, 0 for the others."""
+        tiled, size = TILED[params[0]]
+        return tuple(size if loop == tiled else 0 for loop in range(loops))
+
+    def params(self, sizes: Sequence[int]) -> list[tuple[int, ...]]:
+        """Return the parameters of an action for each loop that is tiled, the outermost first."""
+        return [(TILED.index((loop, size)),) for loop, size in enumerate(sizes) if size]
+
+
+TILINGS: dict[int, Tiling] = {len(way.slots): way for way in (AllLoops(), OneLoop())}
+"""The encodings of tile sizes, by the number of their slots."""
+
+
+def space_with(interchange: str, tiling: Tiling) -> ActionSpace:
+    """Return the action space with one of `INTERCHANGES` and one of `TILINGS`."""
     return ActionSpace(
         (
             ActionKind("next", ends="turn"),
-            ActionKind("tile", (SIZES,) * LOOPS, omitted=0),
-            ActionKind("tile-parallel", (SIZES,) * LOOPS, omitted=0),
-            ActionKind("fuse", (SIZES,) * LOOPS, omitted=0),
+            ActionKind("tile", tiling.slots, omitted=tiling.omitted),
+            ActionKind("tile-parallel", tiling.slots, omitted=tiling.omitted),
+            ActionKind("fuse", tiling.slots, omitted=tiling.omitted),
             INTERCHANGES[interchange].kind,
             ActionKind("img2col"),
             ActionKind("vectorise", (LANES,)),
@@ -126,19 +198,17 @@ def space_with(interchange: str) -> ActionSpace:
     )
 
 
-SPACE = space_with("interchange")
+SPACE = space_with("interchange", AllLoops())
 """The actions of `linalg`."""
 
-SWAP_SPACE = space_with("swap")
+SWAP_SPACE = space_with("swap", AllLoops())
 """The actions of `linalg-swaps`."""
 
-SCORE_SPACE = space_with("order")
+SCORE_SPACE = space_with("order", AllLoops())
 """The actions of `linalg-scores`."""
 
-
-def sizes_of(params: tuple[int, ...], loops: int) -> tuple[int, ...]:
-    """Return the tile sizes that an action's choices stand for."""
-    return tuple(SIZES[choice] for choice in params[:loops])
+FLAT_SPACE = space_with("swap", OneLoop())
+"""The actions of `linalg-flat`, few enough to be listed."""
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The environment `linalg`, and its variants `linalg-swaps` and `linalg-scores`."""
+"""The environment `linalg`, and its variants `linalg-swaps`, `linalg-scores` and `linalg-flat`."""
 
 import sys
 import weakref
@@ -49,7 +49,7 @@ LIMITS = Limits(timeout_s=60.0, memory_bytes=8 * GIB)
 
 @dataclass(frozen=True)
 class Variant:
-    """The programs of `linalg` with another encoding of interchanges.
+    """The programs of `linalg` with another encoding of its actions.
 
     Files and modules belong to `linalg`, and so do the shipped policies.
 
@@ -115,7 +115,7 @@ class LinalgEnvironment(Environment):
         self._variant = variant
         if variant is not None:
             self.name, self.space = variant.name, variant.space
-            self.summary = f"linalg with an interchange as {variant.encoding}, as in MLIR RL; cost: time"
+            self.summary = f"linalg with {variant.encoding}, as in MLIR RL; cost: time"
             self.default_methods = tuple(
                 method for method in self.default_methods if not method.endswith(":default")
             )
@@ -307,8 +307,17 @@ POLICIES_OF_TARGETS = {"x86-64-v3": "operators-x86-64-v3"}
 LINALG = LinalgEnvironment()
 """The environment with level pointers."""
 
-LINALG_SWAPS = LinalgEnvironment(Variant("linalg-swaps", "one of enumerated swaps", actions.SWAP_SPACE))
+LINALG_SWAPS = LinalgEnvironment(
+    Variant("linalg-swaps", "an interchange as one of enumerated swaps", actions.SWAP_SPACE)
+)
 """The environment with enumerated swaps."""
 
-LINALG_SCORES = LinalgEnvironment(Variant("linalg-scores", "scores of all loops", actions.SCORE_SPACE))
+LINALG_SCORES = LinalgEnvironment(
+    Variant("linalg-scores", "an interchange as scores of all loops", actions.SCORE_SPACE)
+)
 """The environment with a score for each loop."""
+
+LINALG_FLAT = LinalgEnvironment(
+    Variant("linalg-flat", "actions for one loop each, which are listed", actions.FLAT_SPACE)
+)
+"""The environment whose actions are few enough for flat policies, DQN and Ape-X."""

@@ -36,6 +36,7 @@ class Transitions:
         program: Description of the program.
         space: The action space.
         interchange: Encoding of an interchange.
+        tiling: Encoding of tile sizes.
         order: Places of the operations with a turn, in the order of their turns.
     """
 
@@ -49,6 +50,7 @@ class Transitions:
         self.program = program
         self.space = space
         self.interchange = actions.INTERCHANGES[space.kinds[actions.INTERCHANGE].name]
+        self.tiling = actions.TILINGS[len(space.kinds[actions.TILE].slots)]
         self.order = tuple(reversed(program.turns))
 
     def initial(self) -> LinalgState:
@@ -98,9 +100,10 @@ class Transitions:
             params[slot] = orders
         for kind in (actions.TILE, actions.TILE_PARALLEL, actions.FUSE):
             if kinds[kind]:
-                sizes = np.array(tile_sizes(operation, kind != actions.TILE)).reshape(-1)
+                sizes = self.tiling.choices(tile_sizes(operation, kind != actions.TILE))
                 begin = self.space.slot_offsets[kind][0]
                 params[begin : begin + len(sizes)] = sizes
+                kinds[kind] = any(sizes)
         return Mask(kinds, params)
 
     def step(self, state: LinalgState, action: Action) -> LinalgState:
@@ -125,7 +128,7 @@ class Transitions:
         elif action.kind == actions.IMG2COL:
             changed = {place: scheduled.then(Transformation("img2col"), as_matmul(operation))}
         else:
-            sizes = fitted(scheduled, actions.sizes_of(action.params, operation.loops))
+            sizes = fitted(scheduled, self.tiling.sizes(action.params, operation.loops))
             if any(sizes):
                 step = Transformation(self.space.kinds[action.kind].name, sizes)
                 changed = self._tiled(state, place, step)

@@ -70,7 +70,8 @@ class _Pen:
         """Tile by sizes from `actions.SIZES`; a size as large as the loop's bound means no tile."""
         bounds = self.operation.bounds
         chosen = [size if size < bound else 0 for size, bound in zip(sizes, bounds, strict=True)]
-        return any(chosen) and self.take(kind, [actions.SIZES.index(size) for size in chosen])
+        taken = [self.take(kind, params) for params in self.task.tiling.params(chosen)] if any(chosen) else []
+        return any(taken)
 
     def chance(self, probability: float) -> bool:
         """Return true with the given probability."""
