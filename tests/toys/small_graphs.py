@@ -45,12 +45,12 @@ def graph_of(
     return Graph.of(nodes, types, own, list(inputs), outputs, [("", 20)])
 
 
-def sites_of(rule: Rule, graph: Graph, precision: str = "float32") -> list[Site]:
+def sites_of(rule: Rule, graph: Graph, precision: str = "float32", block: int = BLOCK) -> list[Site]:
     return [
         site
         for node in graph.nodes.values()
         if rule.anchors is None or node.operator in rule.anchors
-        for site in rule.sites(graph, node, BLOCK, precision)
+        for site in rule.sites(graph, node, block, precision)
     ]
 
 

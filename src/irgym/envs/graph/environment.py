@@ -130,6 +130,7 @@ class GraphEnvironment(Environment):
     def __init__(self, variant: Variant | None = None) -> None:
         self._sources: Sources | None = None
         self._models: dict[str, tuple[str, Any]] = {}
+        self._told: set[str] = set()
         self._variant = variant
         if variant is not None:
             self.name, self.summary, self.accepts = variant.name, variant.summary, ""
@@ -169,6 +170,8 @@ class GraphEnvironment(Environment):
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         path, graph = self._read(self._sources, str(self._sources.file(program)), program.uri)
+        if graph.profile and graph.profile != program.bindings:
+            program = self._at_sizes(program, graph.profile)
         task = GraphTask(program.uri, path, graph, made_for, threads, versions)
         return (task if self._variant is None else task.restricted(self._variant.source)).under(objective)
 
@@ -187,6 +190,20 @@ class GraphEnvironment(Environment):
                 )
             self._models[file] = path, graph
         return self._models[file]
+
+    def _at_sizes(self, program: ProgramUri, sizes: tuple[tuple[str, int], ...]) -> ProgramUri:
+        """Return the program at sizes that its user did not name, and say so once on stderr."""
+        query = "&".join(f"{name}={size}" for name, size in sizes)
+        uri = f"{SCHEME}:{program.path}?{query}"
+        if uri not in self._told:
+            self._told.add(uri)
+            print(
+                f"irgym: {program.path} leaves sizes open: it is measured at {query.replace('&', ', ')}; "
+                f"name others as in {uri!r}",
+                file=sys.stderr,
+            )
+        held = "".join(f"&range.{name}={low}:{high}" for name, (low, high) in program.ranges)
+        return replace(program, uri=uri + held, bindings=sizes)
 
     def canonical(self, uri: str) -> str:
         """Return the canonical URI of a program, which is one of `graph` for variants too."""

@@ -111,8 +111,8 @@ class GraphTask(Task[GraphState]):
         self._target = target
         self._rates = rates_of(target, threads)
         self._estimate = self._estimated(graph) or 1.0  # a model without operators takes no time
-        self.costs = Costs(toolchain, threads, target, residences_of(graph, target))
-        self._cost_features = CostFeatures(graph, self._rates)
+        self.costs = Costs(toolchain, threads, target, residences_of(graph.measured, target))
+        self._cost_features = CostFeatures(graph.measured, self._rates)
         self._allowed = frozenset(range(len(self.rules)))
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
@@ -231,7 +231,7 @@ class GraphTask(Task[GraphState]):
             toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}",
             objective=self.objective.name,
             known=known,
-            parts=self.costs.parts(state.graph) if self.objective == MODEL else (),
+            parts=self.costs.parts(state.graph.measured) if self.objective == MODEL else (),
             original=self.key(state) == self._initial.digest,
             target=self.target_text,
         )
@@ -242,15 +242,16 @@ class GraphTask(Task[GraphState]):
 
     def cost_features(self, state: GraphState) -> NDArray[np.float64]:
         """Return the features of a state for cost models, shape [COST_FEATURES]."""
-        return self._cost_features.of(state.graph, state.level)
+        return self._cost_features.of(state.graph.measured, state.level)
 
     def job_features(self, job: Job) -> NDArray[np.float64]:
         """Return the same of the state whose job it is: digests cannot be read back, but jobs hold graphs."""
         _, graph, _, level = job.call.arguments
-        return self._cost_features.of(graph, level)
+        return self._cost_features.of(graph.measured, level)
 
     def _estimated(self, graph: Graph) -> float:
-        return sum(estimated(graph, node, self._rates) for node in graph.nodes.values())
+        fixed = graph.measured
+        return sum(estimated(fixed, node, self._rates) for node in fixed.nodes.values())
 
     def validation(self, state: GraphState, inputs: int, seed: int) -> Call:
         """Return the call that compares the model's results with those of the original."""

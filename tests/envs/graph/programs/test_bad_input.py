@@ -214,8 +214,6 @@ def test_a_model_that_does_not_run_is_refused_in_one_sentence(
 @pytest.mark.parametrize(
     ("query", "words"),
     [
-        ("", "leaves sizes open (batch, sequence): give them, as in graph:{path}?batch=1&sequence=1"),
-        ("?batch=1", "leaves sizes open (sequence): give them, as in graph:{path}?batch=1&sequence=1"),
         ("?batch=1&width=2", "has no open dimension 'width'; its open dimensions: batch, sequence"),
         ("?batch=1&sequence=2&x.0=3", "has no open dimension 'x.0'; its open dimensions: batch, sequence"),
         ("?batch=0&sequence=2", "batch must be a whole number in 1 to"),

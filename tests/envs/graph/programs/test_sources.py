@@ -12,6 +12,7 @@ from small_models import small
 
 from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.ir.sizes import symbol
 from irgym.envs.graph.programs import sources as sources_module
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of
 from irgym.envs.graph.programs.sources import Sources
@@ -87,13 +88,16 @@ def test_a_missing_package_is_named_with_the_command_that_installs_it(
             sources.file(parse_program(f"graph:{tmp_path / 'm.onnx'}?batch=1&sequence=2"))
 
 
-def test_open_dimensions_are_bound_and_other_shapes_follow(sources: Sources, tmp_path: Path):
+def test_open_dimensions_stay_open_and_are_measured_at_the_sizes_given(sources: Sources, tmp_path: Path):
     path = tmp_path / "open.onnx"
     save(path)
     file = sources.file(parse_program(f"graph:{path}?sequence=3&batch=2"))
     assert [given.shape for given in inputs_of(onnx.load_model(file))] == [(2, 3, 4), (3,)]
-    types = GRAPH.task(f"graph:{path}?sequence=3&batch=2").graph.types
-    assert types["p"].shape == (2, 3, 4) and types["r"].shape == types["y"].shape == (2, 12)
+    graph = GRAPH.task(f"graph:{path}?sequence=3&batch=2").graph
+    batch, sequence = symbol("batch"), symbol("sequence")
+    assert graph.types["p"].shape == (batch, sequence, 4)
+    assert graph.types["r"].shape == graph.types["y"].shape == (batch, 4 * sequence)
+    assert graph.measured.types["y"].shape == (2, 12)
     x = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
     session = onnxruntime.InferenceSession(file, providers=["CPUExecutionProvider"])
     [result] = session.run(None, {"x": x, "z": np.zeros(3, np.float32)})
@@ -101,11 +105,16 @@ def test_open_dimensions_are_bound_and_other_shapes_follow(sources: Sources, tmp
     assert sources.file(parse_program(f"graph:{path}?sequence=3&batch=1")) != file
 
 
+def test_open_dimensions_can_be_fixed(tmp_path: Path):
+    path = tmp_path / "open.onnx"
+    save(path)
+    graph = GRAPH.task(f"graph:{path}?sequence=3&batch=2&fixed=1").graph
+    assert not graph.profile and graph.types["y"].shape == (2, 12)
+
+
 def test_wrong_bindings_are_named(sources: Sources, tmp_path: Path):
     path = tmp_path / "open.onnx"
     save(path)
-    said = refused(sources, f"graph:{path}?batch=2")
-    assert f"leaves sizes open (sequence): give them, as in graph:{path}?batch=2&sequence=1" in said
     said = refused(sources, f"graph:{path}?batch=2&sequence=1&width=3")
     assert "has no open dimension 'width'; its open dimensions: batch, sequence" in said
     save(path, OPEN.replace("batch, sequence, 4", "2, 3, 4").replace("sequence", "3"))
@@ -113,10 +122,21 @@ def test_wrong_bindings_are_named(sources: Sources, tmp_path: Path):
     assert sources.file(parse_program(f"graph:{path}"))
 
 
+def test_sizes_that_nobody_names_are_tried(tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    path = tmp_path / "open.onnx"
+    save(path, OPEN.replace("{0, -1}", "{0, 256}"))
+    task = GRAPH.task(f"graph:{path}")
+    assert task.uri == f"graph:{path}?batch=1&sequence=64"
+    assert "leaves sizes open: it is measured at batch=1, sequence=64; name others" in capsys.readouterr().err
+    save(path, OPEN.replace("{0, -1}", "{0, 4444}"))
+    with pytest.raises(ProgramError, match=r"does not run at those that irgym tried .*batch=1&sequence=1$"):
+        GRAPH.task(f"graph:{path}")
+    assert GRAPH.task(f"graph:{path}?sequence=1111").graph.profile == (("batch", 1), ("sequence", 1111))
+
+
 def test_a_dimension_without_a_name_is_called_by_its_place(sources: Sources, tmp_path: Path):
     path = tmp_path / "open.onnx"
     save(path, OPEN.replace("float[batch, sequence, 4] x", "float[?, sequence, 4] x"))
-    assert "sequence=1&x.0=1" in refused(sources, f"graph:{path}")
     model = onnx.load_model(sources.file(parse_program(f"graph:{path}?x.0=5&sequence=2")))
     assert inputs_of(model)[0].shape == (5, 2, 4)
 

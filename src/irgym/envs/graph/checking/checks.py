@@ -4,9 +4,10 @@ Expected results come from the program's file, and the allowances for rounding f
 from that file.
 """
 
+import math
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
 from irgym.envs.graph.checking.original import as_in_file, results_of_file
+from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
 from irgym.envs.graph.checking.rounding import Runners, compared_with, nudged
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
@@ -59,14 +61,19 @@ ALLOWED = "8 times the effect of changes in the last bits of inputs and weights,
 """Description of the allowances."""
 
 
-def feeds_of(path: str, seed: int) -> dict[str, Array]:
+def feeds_of(path: str, seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
     """Return random inputs of a model.
+
+    Args:
+        path: The cached model.
+        seed: Seed of the inputs.
+        sizes: Sizes of its open dimensions; None for those that it is measured at.
 
     Raises:
         ProgramError: The range of an input cannot be inferred.
     """
     proto = model_at(path).proto
-    return draw(inputs_of(proto), ranges_of(proto), seed)
+    return draw(inputs_of(proto, sizes), ranges_of(proto), seed)
 
 
 @lru_cache(maxsize=4)
@@ -92,13 +99,15 @@ def _original_runs() -> Generator[None]:
         ) from error
 
 
-def _ordinary(path: str, seed: int, runners: Runners) -> tuple[Problem, Mapping[str, Array]]:
+def _ordinary(
+    path: str, seed: int, runners: Runners, sizes: Mapping[str, int] | None = None
+) -> tuple[Problem, Mapping[str, Array]]:
     """Return the expected results on ordinary inputs, and the inputs by name."""
-    drawn = feeds_of(path, seed)
+    drawn = feeds_of(path, seed, sizes)
 
     def tried(scale: float) -> Problem:
         feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        results, other = results_of_file(path, feeds, feeds_of(path, seed + 1))
+        results, other = results_of_file(path, feeds, feeds_of(path, seed + 1, sizes))
         others = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
         expected = as_in_file(runners.expected(feeds, others), results)
         return problem(list(feeds.values()), expected, {"its results on other inputs": other})
@@ -131,33 +140,52 @@ class Checks:
     Attributes:
         ordinary: Expected results on random inputs, and the inputs by name.
         extremes: Inputs of unusual kinds.
+        resized: For descriptions of other sizes of open dimensions, the same as in `ordinary`.
     """
 
     ordinary: Sequence[tuple[Problem, Mapping[str, Array]]]
     extremes: Sequence[Extreme]
+    resized: Mapping[str, tuple[Problem, Mapping[str, Array]]] = field(
+        default_factory=dict[str, tuple[Problem, Mapping[str, Array]]]
+    )
 
     def judge(self, run: Callable[[Mapping[str, Array]], Sequence[Array]]) -> Validation:
         """Compare a model with the original, up to the first difference.
 
         Args:
             run: Returns the model's results on inputs.
+
+        Raises:
+            CompileError: The model does not run on ordinary inputs.
         """
         problems = [expected for expected, _ in self.ordinary]
         said = list[Agreement]()
         for where, checked, feeds in self._all():
-            said.append(checked.judge(run(feeds)))
+            try:
+                said.append(checked.judge(run(feeds)))
+            except CompileError as error:
+                if not where:
+                    raise
+                said.append(Agreement(math.inf, str(error)))
             if not said[-1].ok:
                 said[-1] = replace(said[-1], detail=f"{where}{said[-1].detail}")
                 break
-        found = validation(problems, said, "; ".join([ALLOWED, *self._left_out()]))
+        found = validation(problems, said, "; ".join([ALLOWED, *self._sizes(), *self._left_out()]))
+        problems += [checked for checked, _ in self.resized.values()]
         told = [*problems, *(extreme.problem for extreme in self.extremes if extreme.problem is not None)]
         return replace(found, inputs=len(told), blind=found.blind or untelling(told))
 
     def _all(self) -> Iterator[tuple[str, Problem, Mapping[str, Array]]]:
         yield from (("", checked, feeds) for checked, feeds in self.ordinary)
+        for sizes, (checked, feeds) in self.resized.items():
+            yield f"at {sizes}: ", checked, feeds
         for extreme in self.extremes:
             if extreme.problem is not None:
                 yield f"on {extreme.name}: ", extreme.problem, extreme.feeds
+
+    def _sizes(self) -> Iterator[str]:
+        if self.resized:
+            yield f"also at {'; '.join(self.resized)}"
 
     def _left_out(self) -> Iterator[str]:
         """Yield descriptions of the inputs that are left out, with the reasons."""
@@ -184,7 +212,20 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
     with _original_runs():
         runners = Runners(path)
         ordinary = [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
-        return Checks(ordinary, _extremes(path, seed, runners, ordinary[0][0]) if ordinary else ())
+        extreme = _extremes(path, seed, runners, ordinary[0][0]) if ordinary else ()
+        return Checks(ordinary, extreme, _resized(path, seed, runners) if ordinary else {})
+
+
+def _resized(path: str, seed: int, runners: Runners) -> dict[str, tuple[Problem, Mapping[str, Array]]]:
+    """Return ordinary inputs of other sizes, those that the model accepts, with the expected results."""
+    found: dict[str, tuple[Problem, Mapping[str, Array]]] = {}
+    graph = model_at(path).graph
+    for sizes in other_sizes(dict(graph.profile), graph.least):
+        if len(found) == WANTED:
+            break
+        with suppress(ProgramError, CompileError):  # most models refuse some sizes
+            found[text_of(sizes)] = _ordinary(path, seed, runners, sizes)
+    return found
 
 
 def _extremes(path: str, seed: int, runners: Runners, ordinary: Problem) -> list[Extreme]:

@@ -36,13 +36,13 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
         IrgymError: The results are wrong.
     """
     loaded = model_at(path)
-    measured = Measured(loaded.graph, settings.threads)
+    measured = Measured(loaded.graph.measured, settings.threads)
     prices: Prices = counted if settings.objective == "nodes" else measured
     known = {rule.name: rule for rule in RULES}
     rules = [known[name] for name in settings.rules]
     options = settings.options
     found = optimised(
-        loaded.graph,
+        loaded.graph.measured,
         rules,
         prices,
         settings.block,

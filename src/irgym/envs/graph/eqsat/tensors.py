@@ -222,6 +222,7 @@ class Tensors:
             tuple(name for name in users if name not in made and name not in weights),
             tuple(_name_of(value) for value in outputs),
             self.graph.opsets,
+            (),
             {_name_of(value): self._sizes[value] for value in values if value in self._sizes},
         )
 

@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from typing import cast
 
 from irgym.envs.graph.ir.functions import FUNCTIONS
+from irgym.envs.graph.ir.sizes import Undecided
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Computed, Literal, Plain, Stored, Weight
+from irgym.envs.graph.ir.weights import Computed, Literal, Plain, Sizes, Stored, Weight
 
 
 def computed(function: str, *arguments: Weight | Plain) -> Weight:
@@ -13,7 +14,12 @@ def computed(function: str, *arguments: Weight | Plain) -> Weight:
 
     Concatenations, parts, transpositions and reshapings are simplified. Otherwise rules that do and undo them
     in turn would make ever longer descriptions of the same array, and no two states would be equal.
+
+    Raises:
+        Undecided: An argument holds open sizes.
     """
+    if any(isinstance(argument, Sizes) for argument in arguments):
+        raise Undecided(f"{function} of open sizes")
     if function == "concat":
         axis, *parts = arguments
         joined = _joined(axis, [part for argument in parts for part in _parts(argument, axis)])

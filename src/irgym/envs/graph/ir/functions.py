@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.graph.ir import winograd
+from irgym.envs.graph.ir.sizes import broadcast_shapes
 
 Array: TypeAlias = NDArray[Any]
 Shape: TypeAlias = tuple[int, ...]
@@ -27,7 +28,7 @@ class Function:
 
 
 def _broadcast(*shapes: Shape | float) -> Shape:
-    return np.broadcast_shapes(*[shape for shape in shapes if isinstance(shape, tuple)])
+    return broadcast_shapes(*[shape for shape in shapes if isinstance(shape, tuple)])
 
 
 def _same(shape: Shape, *_: Any) -> Shape:

@@ -7,14 +7,16 @@ nodes, types and, above all, weights. A node is named by its first output and ke
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from types import MappingProxyType
 
 from irgym.base.errors import ScheduleError
 from irgym.envs.graph.ir import digest
 from irgym.envs.graph.ir.finiteness import Size, size_of_results
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.order import along, ordered, reordered
+from irgym.envs.graph.ir.sizes import Open
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Weight
+from irgym.envs.graph.ir.weights import Sizes, Weight
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class Graph:
         inputs: Names of the values that a run is given, in order.
         outputs: Names of the values that a run returns, in order.
         opsets: Pairs of domain and version.
+        profile: Sizes of the open dimensions, by name, at which the graph is measured; empty if none is open.
     """
 
     nodes: Mapping[str, Node]
@@ -59,6 +62,7 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     opsets: tuple[tuple[str, int], ...]
+    profile: tuple[tuple[str, int], ...] = ()
 
     @staticmethod
     def of(
@@ -68,6 +72,7 @@ class Graph:
         inputs: Sequence[str],
         outputs: Sequence[str],
         opsets: Iterable[tuple[str, int]],
+        profile: Mapping[str, int] = MappingProxyType({}),
     ) -> "Graph":
         """Return the graph of some nodes, without those that no output needs."""
         by_name = {node.name: node for node in nodes}
@@ -80,12 +85,41 @@ class Graph:
             tuple(inputs),
             tuple(outputs),
             tuple(sorted(opsets)),
+            tuple(sorted(profile.items())),
         )
         return graph.rewritten(Rewrite(()), dead=tuple(by_name))
 
     def __getstate__(self) -> dict[str, object]:
         """Return the fields alone: cached properties are not sent to other processes."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
+
+    @cached_property
+    def measured(self) -> "Graph":
+        """The same at the sizes of the profile: a graph without open sizes."""
+        return self.at(dict(self.profile)) if self.profile else self
+
+    def at(self, sizes: Mapping[str, int]) -> "Graph":
+        """Return the same with fixed sizes.
+
+        Args:
+            sizes: Sizes of the open dimensions, by name.
+        """
+        return replace(
+            self,
+            types={value: kind.at(sizes) for value, kind in self.types.items()},
+            weights={
+                name: weight.at(sizes) if isinstance(weight, Sizes) else weight
+                for name, weight in self.weights.items()
+            },
+            profile=(),
+        )
+
+    @property
+    def least(self) -> Mapping[str, int]:
+        """The least sizes of the open dimensions, by name."""
+        sizes = (size for name in self.inputs if name in self.types for size in self.types[name].shape)
+        symbols = (size.form.symbol for size in sizes if isinstance(size, Open))
+        return {symbol.name: symbol.least for symbol in symbols if symbol is not None}
 
     def producer(self, value: str) -> Node | None:
         """Return the node that makes a value; None for inputs and weights."""
@@ -247,6 +281,7 @@ class Graph:
             self.inputs,
             outputs,
             self.opsets,
+            self.profile,
         )
         fresh = {*changed, *(node.name for node in rewrite.added)}
         self._hand_on(graph, rewrite, fresh)

@@ -7,7 +7,7 @@ It runs in a child process, since ONNX's parser and checker are native code.
 # pyright: reportUnknownMemberType=false
 
 import hashlib
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -22,9 +22,11 @@ from irgym.envs.graph.ir.dense import graphs_inside, make_dense, nodes_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Attribute, Node, Opaque
 from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside
+from irgym.envs.graph.ir.propagation import Propagation
+from irgym.envs.graph.ir.sizes import symbol
 from irgym.envs.graph.ir.types import UNUSED, TensorType
 from irgym.envs.graph.ir.weights import Stored, Weight, weight_of
-from irgym.envs.graph.programs.metadata import note_fixed
+from irgym.envs.graph.programs.metadata import note_fixed, read_sizes
 from irgym.envs.graph.programs.opsets import converted, first_line
 
 Array = NDArray[Any]
@@ -223,6 +225,7 @@ def read_graph(model: ModelProto) -> Graph:
         ProgramError: The model contains something unsupported.
     """
     source = model.graph
+    profile = read_sizes(model)
     types = dict(_types([*source.value_info, *source.input, *source.output]))
     weights: dict[str, Weight] = {}
     for tensor in source.initializer:
@@ -234,16 +237,18 @@ def read_graph(model: ModelProto) -> Graph:
             weights[tensor.name] = weight_of(tensor.name, numpy_helper.to_array(tensor))
     same: dict[str, str] = {}
     nodes: list[Node] = []
-    outputs = {value.name for value in source.output}
+    outputs = [value.name for value in source.output]
     for proto in source.node:
         node = _node(proto, same)
         if proto.op_type == "Identity" and not proto.domain and node.name not in outputs:
             same[node.name] = node.inputs[0]
         else:
             nodes.append(node)
+    if profile:
+        nodes, types, weights = _with_open_sizes(source, nodes, types, weights)
     inputs = [value.name for value in source.input if value.name not in weights]
     opsets = {(entry.domain, entry.version) for entry in model.opset_import}
-    return Graph.of(nodes, types, weights, inputs, [value.name for value in source.output], opsets)
+    return Graph.of(nodes, types, weights, inputs, outputs, opsets, profile)
 
 
 def _constant(proto: NodeProto, name: str) -> Array:
@@ -274,6 +279,42 @@ def _types(values: Iterable[onnx.ValueInfoProto]) -> Iterator[tuple[str, TensorT
                 value.name,
                 TensorType(_dtype(kind.elem_type), tuple(dim.dim_value for dim in kind.shape.dim)),
             )
+
+
+def _with_open_sizes(
+    source: GraphProto, nodes: Sequence[Node], types: Mapping[str, TensorType], weights: Mapping[str, Weight]
+) -> tuple[list[Node], dict[str, TensorType], dict[str, Weight]]:
+    """Return nodes, types and weights of a model whose inputs have open sizes.
+
+    Args:
+        source: The model.
+        nodes: Its nodes.
+        types: Types of the values without open sizes.
+        weights: Its weights.
+    """
+    outputs = [value.name for value in source.output]
+    least: dict[str, int] = {}
+    while True:
+        found = Propagation({**types, **dict(_open_types(source.input, least))}, dict(weights))
+        kept = found.kept(nodes, outputs)
+        # With larger least sizes, more is known of the sizes behind.
+        if (more := {**least, **found.least()}) == least:
+            return kept, found.types, found.weights
+        least = more
+
+
+def _open_types(
+    inputs: Iterable[onnx.ValueInfoProto], least: Mapping[str, int]
+) -> Iterator[tuple[str, TensorType]]:
+    """Yield the names and types of inputs with open sizes, which all have names."""
+    for value in inputs:
+        kind = value.type.tensor_type
+        if any(dim.dim_param for dim in kind.shape.dim):
+            sizes = (
+                symbol(dim.dim_param, least.get(dim.dim_param, 1)) if dim.dim_param else dim.dim_value
+                for dim in kind.shape.dim
+            )
+            yield value.name, TensorType(_dtype(kind.elem_type), tuple(sizes))
 
 
 def _dtype(kind: int) -> str:

@@ -1,9 +1,12 @@
 """Types of tensors."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
 import numpy as np
+
+from irgym.envs.graph.ir.sizes import any_open, at
 
 UNUSED = "irgym.unused:"
 """Prefix of names for unused first outputs: unnamed in ONNX, but a node is named by its first output."""
@@ -15,7 +18,7 @@ class TensorType:
 
     Attributes:
         dtype: numpy's name, such as `float32`; `str` for strings.
-        shape: Sizes, all known.
+        shape: Sizes; some may be open, see `irgym.envs.graph.ir.sizes`.
         size: Number of elements.
     """
 
@@ -36,6 +39,12 @@ class TensorType:
     def __reduce__(self) -> tuple[type["TensorType"], tuple[str, tuple[int, ...]]]:
         """Pickle the given fields alone; in another process strings have other hashes."""
         return TensorType, (self.dtype, self.shape)
+
+    def at(self, sizes: Mapping[str, int]) -> "TensorType":
+        """Return the type with open sizes fixed, by the names of their symbols."""
+        if not any_open(self.shape):
+            return self
+        return TensorType(self.dtype, tuple(at(size, sizes) for size in self.shape))
 
     @property
     def bytes(self) -> int:

@@ -27,6 +27,7 @@ from irgym.envs.graph.ir.magnitudes import (
     magnitude_of,
     stays_normal,
 )
+from irgym.envs.graph.ir.sizes import Undecided, any_open, at
 from irgym.envs.graph.ir.types import TensorType
 
 Array: TypeAlias = NDArray[Any]
@@ -178,7 +179,7 @@ class Computed:
     @property
     def _bounds(self) -> list["Magnitude | Plain"]:
         return [
-            part.magnitude if isinstance(part, Stored | Literal | Computed) else part
+            part.magnitude if isinstance(part, Stored | Literal | Computed | Sizes) else part
             for part in self.arguments
         ]
 
@@ -191,7 +192,44 @@ class Computed:
         return 1
 
 
-Weight: TypeAlias = Stored | Literal | Computed
+@dataclass(frozen=True)
+class Sizes:
+    """Whole numbers of which some are open sizes, such as the shape for a Reshape.
+
+    Attributes:
+        type: int64 or int32, of a fixed shape.
+        elements: The numbers, in row-major order.
+    """
+
+    type: TensorType
+    elements: tuple[int, ...]
+
+    greatest = math.inf
+    magnitude = NOTHING
+    causal = False
+    open = False
+    row = ""
+    small = None
+
+    @cached_property
+    def digest(self) -> str:
+        """Digest of type and content."""
+        return digest_of(self.type, repr(self.elements).encode())
+
+    @property
+    def array(self) -> Array:
+        """The numbers, as objects."""
+        made = np.empty(len(self.elements), object)
+        made[:] = self.elements
+        return made.reshape(self.type.shape)
+
+    def at(self, values: Mapping[str, int]) -> "Literal":
+        """Return the numbers for some values of symbols."""
+        numbers = np.array([at(size, values) for size in self.elements], np.int64)
+        return literal(numbers.reshape(self.type.shape), self.type.dtype)
+
+
+Weight: TypeAlias = Stored | Literal | Computed | Sizes
 
 _LOOKED_AT = 4096
 """Largest computed weight, in elements, whose elements are checked one by one."""
@@ -261,8 +299,20 @@ def row_of(array: Array) -> str:
     return digest_of(TensorType(str(array.dtype), rows[0].shape), rows[0].tobytes())
 
 
+def sizes_of(elements: Array, dtype: str = "int64") -> "Literal | Sizes":
+    """Return a weight of whole numbers, of which some may be open sizes."""
+    numbers = tuple(elements.reshape(-1))
+    if any_open(numbers):
+        return Sizes(TensorType(dtype, elements.shape), numbers)
+    return literal(elements, dtype)
+
+
 def literal(array: Any, dtype: str) -> Literal:
-    """Return a small array as a weight."""
+    """Return a small array as a weight.
+
+    Raises:
+        Undecided: An element is an open size.
+    """
     values = np.asarray(array, dtype)
     return Literal(TensorType(dtype, values.shape), values.tobytes())
 
@@ -291,6 +341,8 @@ class Weights:
             return self._stored[weight.name]
         if isinstance(weight, Literal):
             return weight.array
+        if isinstance(weight, Sizes):
+            raise Undecided(f"an array of {weight.elements}")
         known = self._computed.get(weight.digest)
         if known is not None:
             self._computed.move_to_end(weight.digest)

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.lowering import Lowering, lower_sizes
 from irgym.envs.graph.ir.node import Node, Opaque
+from irgym.envs.graph.ir.sizes import Open
 from irgym.envs.graph.ir.types import UNUSED, TensorType
-from irgym.envs.graph.ir.weights import Weight, Weights
+from irgym.envs.graph.ir.weights import Sizes, Weight, Weights
 
 IR_VERSION = 10
 """Version of ONNX's format to write; all runtimes of recent years read it."""
@@ -50,13 +52,20 @@ def model_of(graph: Graph, weights: Weights, *, whole: bool) -> ModelProto:
     Raises:
         ScheduleError: The graph has a cycle.
     """
-    initializers = [_initializer(name, graph, weights, whole) for name in used_weights(graph)]
+    initializers = [
+        _initializer(name, graph, weights, whole)
+        for name in used_weights(graph)
+        if not isinstance(graph.weights[name], Sizes)
+    ]
+    lowering = Lowering(graph)
+    nodes = [_node(node) for node in graph.order]
+    lower_sizes(graph, lowering, nodes)
     proto = helper.make_graph(
-        [_node(node) for node in graph.order],
+        [*lowering.nodes, *nodes],
         "irgym",
         [_value(name, graph.types[name]) for name in graph.inputs],
         [_output(name, graph) for name in graph.outputs],
-        initializers,
+        [*initializers, *lowering.constants],
     )
     domains = {domain for domain, _ in graph.opsets}
     used = {node.operator.rpartition(".")[0] for node in graph.order}
@@ -66,6 +75,8 @@ def model_of(graph: Graph, weights: Weights, *, whole: bool) -> ModelProto:
 
 
 def _apart(weight: Weight) -> bool:
+    if isinstance(weight, Sizes):
+        return False
     # ONNX Runtime takes no arrays of types that numpy lacks, such as bfloat16.
     return weight.type.size > SMALL and _numpy(weight.type).kind != "V"
 
@@ -89,7 +100,13 @@ def _numpy(kind: TensorType) -> Any:
 
 
 def _value(name: str, kind: TensorType) -> onnx.ValueInfoProto:
-    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(_numpy(kind)), kind.shape)
+    sizes = [_declared(size) if isinstance(size, Open) else size for size in kind.shape]
+    return helper.make_tensor_value_info(name, helper.np_dtype_to_tensor_dtype(_numpy(kind)), sizes)
+
+
+def _declared(size: Open) -> str | None:
+    """Return the name of an open dimension; None if it is computed from others."""
+    return size.form.symbol.name if size.form.symbol else None
 
 
 def _output(name: str, graph: Graph) -> onnx.ValueInfoProto:

@@ -120,7 +120,7 @@ def meta_graph_of(task: Any, state: GraphState) -> GraphObservation:
     """
     candidates: Candidates = task.candidates(state)
     after = [applied(task.finder, state, rule, sites)[0] for (rule, _), sites in candidates.items()]
-    seen = _MetaGraph([state.graph, *after])
+    seen = _MetaGraph([graph.measured for graph in (state.graph, *after)])
     edges, links = seen.edges()
     return GraphObservation(
         seen.nodes(),

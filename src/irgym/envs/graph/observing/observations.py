@@ -185,7 +185,7 @@ def _candidates(candidates: Candidates) -> NDArray[np.float32]:
 
 def graph_of(task: Any, state: GraphState) -> GraphObservation:
     """Return the graph: inputs, then operators; the members of a candidate are the operators of its match."""
-    graph = state.graph
+    graph = state.graph.measured
     candidates: Candidates = task.candidates(state)
     rows: list[_Row] = task.rows.of(graph)
     place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}

@@ -13,8 +13,9 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.base.errors import ProgramError, StorageError
 from irgym.envs.graph.programs.bounds import check_expansion, check_inputs
-from irgym.envs.graph.programs.metadata import PREFIX, write_ranges
+from irgym.envs.graph.programs.metadata import PREFIX, read_sizes, unnamed, write_ranges, write_sizes
 from irgym.envs.graph.programs.opsets import first_line
+from irgym.envs.graph.programs.proposals import Dimension, proposed
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
 
 FORMS = {
@@ -26,6 +27,12 @@ FORMS = {
 
 EMPTY = "holds no operations: export the model again"
 """The message about a file without operators."""
+
+UNKNOWN = -1
+"""A size that some exporters write for an open one."""
+
+FIXED = "fixed"
+"""The binding that fixes all open dimensions, in a model that has none of this name."""
 
 UNNAMED = frozenset("?&=#")
 """Characters that names of dimensions in URIs cannot contain; some exporters write the name `?`."""
@@ -83,7 +90,10 @@ def bound(
     digests: Mapping[str, str],
     ranges: tuple[tuple[str, tuple[int, int]], ...] = (),
 ) -> bytes:
-    """Return a file's model with the shapes of its inputs fixed, and otherwise unchanged.
+    """Return a file's model with names for its open dimensions, and otherwise unchanged.
+
+    Its metadata tell the sizes of open dimensions at which it is measured: those of the bindings, of an
+    exported model's own metadata, or else of `proposals`.
 
     Large weights in separate files stay there, and the model refers to them; see `outside.refer`. All other
     weights are inside.
@@ -91,13 +101,13 @@ def bound(
     Args:
         path: The file.
         digests: Digests of the files with weights, by file.
-        bindings: Sizes of the open dimensions, by their names in the file. A dimension without a name that a
-            URI can contain is named by its input and axis: `pixels.0`.
+        bindings: Sizes of open dimensions, by their names in the file, and perhaps `fixed`. A dimension
+            without a name that a URI can contain is named by its input and axis: `pixels.0`.
         ranges: Half-open ranges of integer inputs, by name. They are written into the metadata.
 
     Raises:
-        ProgramError: The file is no valid ONNX model, dimensions are left open, a binding names no open
-            dimension, or a range names no integer input.
+        ProgramError: The file is no valid ONNX model, no sizes are found at which it runs, a binding names no
+            open dimension, or a range names no integer input.
         StorageError: A file cannot be read.
     """
     file = Path(path)
@@ -159,7 +169,7 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
 
 
 def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None:
-    """Fix the dimensions that a model's inputs leave open.
+    """Name the dimensions that a model's inputs leave open, and note their sizes.
 
     Args:
         model: The model. It is changed. If it has open dimensions, the shapes of inner values are dropped.
@@ -167,31 +177,28 @@ def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None
         path: The model's name in messages.
 
     Raises:
-        ProgramError: Dimensions are left open, a binding names no open dimension, or an input is no tensor.
+        ProgramError: No sizes are found, a binding names no open dimension, or an input is no tensor.
     """
     dimensions = list(_open(model, path))
     names = dict.fromkeys(name for name, _ in dimensions)
+    fixed = FIXED not in names and bindings.get(FIXED, 0)
     for name in bindings:
-        if name not in names:
+        if name not in names and name != FIXED:
             raise ProgramError(
                 f"{path} has no open dimension {name!r}; its open dimensions: {', '.join(names) or 'none'}"
             )
-    missing = [name for name in names if name not in bindings]
-    if missing:
-        query = "&".join(f"{name}={bindings.get(name, 1)}" for name in sorted(names))
-        sizes = ", ".join(missing)
-        raise ProgramError(f"{path} leaves sizes open ({sizes}): give them, as in graph:{path}?{query}")
     if not names:
+        write_sizes(model, {})
         return
     for name, dimension in dimensions:
-        dimension.dim_value = bindings[name]
-    for value in model.graph.output:
-        for dimension in value.type.tensor_type.shape.dim:
-            if dimension.dim_param in bindings:
-                dimension.dim_value = bindings[dimension.dim_param]
-            elif dimension.HasField("dim_param"):
-                dimension.ClearField("dim_param")
+        dimension.dim_param = name
     del model.graph.value_info[:]
+    known = {name: size for name, size in {**read_sizes(model), **bindings}.items() if name in names}
+    if len(known) < len(names):
+        known = proposed(model, list(_dimensions(model)), known, path)
+    write_sizes(model, {} if fixed else known)
+    if fixed:
+        _fix(model, known)
 
 
 def _note_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]], path: str) -> None:
@@ -231,6 +238,27 @@ def _inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
     return (value for value in model.graph.input if value.name not in given)
 
 
+def _fix(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+    """Fix the open dimensions of inputs, and of results as far as they have the same names."""
+    for value in (*model.graph.input, *model.graph.output):
+        for dimension in value.type.tensor_type.shape.dim:
+            if dimension.dim_param in sizes:
+                dimension.dim_value = sizes[dimension.dim_param]
+            elif dimension.HasField("dim_param"):
+                dimension.ClearField("dim_param")
+
+
+def _dimensions(model: onnx.ModelProto) -> Iterator[Dimension]:
+    """Yield the open dimensions, which all have names by now."""
+    for value in _inputs(model):
+        kind = value.type.tensor_type
+        shape = tuple(None if dimension.dim_param else dimension.dim_value for dimension in kind.shape.dim)
+        floating = kind.elem_type not in WHOLE
+        for axis, dimension in enumerate(kind.shape.dim):
+            if dimension.dim_param:
+                yield Dimension(dimension.dim_param, axis, shape, floating)
+
+
 def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the open dimensions of inputs, with their names."""
     for value in _inputs(model):
@@ -244,5 +272,9 @@ def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
         for axis, dimension in enumerate(value.type.tensor_type.shape.dim):
             if dimension.dim_param and not UNNAMED.intersection(dimension.dim_param):
                 yield dimension.dim_param, dimension
-            elif not dimension.HasField("dim_value") or dimension.dim_value < 0:
-                yield f"{value.name}.{axis}", dimension
+            elif dimension.dim_value < UNKNOWN:
+                raise ProgramError(
+                    f"{path}: the input {value.name} has a size of {dimension.dim_value}: export it again"
+                )
+            elif not dimension.HasField("dim_value") or dimension.dim_value == UNKNOWN:
+                yield unnamed(value.name, axis), dimension

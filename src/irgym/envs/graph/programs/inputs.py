@@ -9,7 +9,7 @@ import onnx
 from numpy.typing import NDArray
 
 from irgym.base.errors import ProgramError
-from irgym.envs.graph.programs.metadata import PREFIX, read_ranges
+from irgym.envs.graph.programs.metadata import PREFIX, read_ranges, read_sizes
 from irgym.envs.graph.programs.ranges import derived_range, wraps
 
 MASK = (0, 2)
@@ -34,14 +34,19 @@ class Input:
     shape: tuple[int, ...]
 
 
-def inputs_of(model: onnx.ModelProto) -> tuple[Input, ...]:
+def inputs_of(model: onnx.ModelProto, sizes: Mapping[str, int] | None = None) -> tuple[Input, ...]:
     """Return the inputs that a model must be given, in order.
+
+    Args:
+        model: The model.
+        sizes: Sizes of its open dimensions; None for those that it is measured at.
 
     Raises:
         ProgramError: An input is no tensor of numbers or Booleans, or has open dimensions.
     """
     given = {tensor.name for tensor in model.graph.initializer}
-    return tuple(_input(value) for value in model.graph.input if value.name not in given)
+    known = read_sizes(model) if sizes is None else sizes
+    return tuple(_input(value, known) for value in model.graph.input if value.name not in given)
 
 
 def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
@@ -120,11 +125,11 @@ def _all_of(dtype: np.dtype[Any]) -> tuple[int, int] | None:
     return (int(limits.min), int(limits.max) + 1) if dtype.itemsize == 1 else None
 
 
-def _input(value: onnx.ValueInfoProto) -> Input:
+def _input(value: onnx.ValueInfoProto, sizes: Mapping[str, int]) -> Input:
     tensor = value.type.tensor_type
-    dimensions = [dimension.dim_value for dimension in tensor.shape.dim]
+    dimensions = [sizes.get(dimension.dim_param, dimension.dim_value) for dimension in tensor.shape.dim]
     fixed = tensor.HasField("shape") and all(
-        dimension.HasField("dim_value") for dimension in tensor.shape.dim
+        dimension.HasField("dim_value") or dimension.dim_param in sizes for dimension in tensor.shape.dim
     )
     if not fixed or any(size < 0 for size in dimensions):
         raise ProgramError(

@@ -31,6 +31,33 @@ PREFIX = f"{NOTE}range."
 """Prefix of the keys of ranges; the name of the input follows."""
 
 
+SIZE = f"{NOTE}size."
+"""Prefix of the keys of the sizes at which open dimensions are measured; the dimension's name follows."""
+
+
+def unnamed(value: str, axis: int) -> str:
+    """Return the name that irgym gives to a dimension without one."""
+    return f"{value}.{axis}"
+
+
+def write_sizes(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
+    """Write the sizes at which a model is measured into it, replacing earlier ones."""
+    kept = [entry for entry in model.metadata_props if not entry.key.startswith(SIZE)]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    for name, size in sizes.items():
+        model.metadata_props.add(key=SIZE + name, value=str(size))
+
+
+def read_sizes(model: onnx.ModelProto) -> dict[str, int]:
+    """Return the sizes at which a model is measured, by the names of its open dimensions."""
+    return {
+        entry.key.removeprefix(SIZE): int(entry.value)
+        for entry in model.metadata_props
+        if entry.key.startswith(SIZE)
+    }
+
+
 def write_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]]) -> None:
     """Write the half-open ranges of inputs into a model."""
     for name, (low, high) in ranges.items():

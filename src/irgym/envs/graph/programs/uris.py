@@ -22,9 +22,10 @@ def parse_program(uri: str) -> ProgramUri:
     """Return the program of a URI.
 
     Args:
-        uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options bind open
-            dimensions by their names in the file. `range.ids=0:30522` gives the half-open range of the
-            integer input `ids`.
+        uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options tell the
+            sizes of open dimensions, by their names in the file, at which it is measured. With `fixed=1`, the
+            model is for these sizes alone. `range.ids=0:30522` gives the half-open range of the integer
+            input `ids`.
 
     Raises:
         ProgramError: The URI is malformed, has an unknown family or option, sizes that do not fit together,

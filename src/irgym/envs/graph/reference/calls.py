@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
+from irgym.envs.graph.ir.sizes import Undecided, broadcast_shapes, numbers
 from irgym.envs.graph.ir.types import TensorType
 
 Array: TypeAlias = NDArray[Any]
@@ -43,7 +43,9 @@ class Call:
         attributes: Attributes by name, as plain values; tensors are arrays.
         outputs: Number of requested outputs.
         block: Channels of a block, for the operators of `com.microsoft.nchwc`.
-        constants: For type rules, the known values of inputs.
+        constants: For type rules, the known values of inputs; those with open sizes are arrays of objects.
+        trusted: Whether open sizes meet what the operator needs, as in a model that its user wrote. Where
+            they do not, it does not run.
     """
 
     operator: str
@@ -51,6 +53,33 @@ class Call:
     outputs: int = 1
     block: int = 16
     constants: Sequence[Array | None] = ()
+    trusted: bool = False
+
+    def agree(self, first: int, second: int) -> bool:
+        """Say whether two sizes are equal that have to be.
+
+        Raises:
+            Undecided: That depends on symbols, and the call is not to be trusted.
+        """
+        try:
+            return first == second
+        except Undecided:
+            if not self.trusted:
+                raise
+            return True
+
+    def missing(self, size: int) -> bool:
+        """Say whether a size that has to be positive is not.
+
+        Raises:
+            Undecided: As in `agree`.
+        """
+        try:
+            return size <= 0
+        except Undecided:
+            if not self.trusted:
+                raise
+            return False
 
     def integer(self, name: str, default: int | None = None) -> int:
         """Return an integer attribute.
@@ -89,6 +118,14 @@ class Call:
             )
         return value
 
+    def sizes(self, index: int) -> tuple[int, ...]:
+        """Return the elements of an input on which the types of the outputs depend; some may be open sizes.
+
+        Raises:
+            OperatorError: The value is unknown.
+        """
+        return numbers(self.known(index).reshape(-1))
+
     def refusal(self, what: str) -> OperatorError:
         """Return the error for an unsupported part of a call."""
         return OperatorError(f"{self.operator} is not known here with {what}; leave such operators alone")
@@ -108,23 +145,7 @@ def same(call: Call, first: TensorType, *others: TensorType | None) -> TensorTyp
 def broadcast(call: Call, first: TensorType, *others: TensorType) -> TensorType:
     """Return the type of all inputs broadcast together, with the element type of the first."""
     shapes = [first.shape, *(other.shape for other in others)]
-    return TensorType(first.dtype, np.broadcast_shapes(*shapes))
-
-
-def by_view(meaning: Meaning) -> TypeRule:
-    """Return the type rule of an operator that returns views of its first input.
-
-    The rule evaluates the operator on an array of the right shape without memory, and on the known values of
-    the other inputs.
-    """
-
-    def rule(call: Call, first: TensorType, *others: TensorType | None) -> TensorType | list[TensorType]:
-        view = np.broadcast_to(np.empty((), first.dtype), first.shape)
-        known = [None if other is None else call.known(index) for index, other in enumerate(others, 1)]
-        result = meaning(call, view, *known)
-        return type_of(result) if isinstance(result, np.ndarray) else [type_of(array) for array in result]
-
-    return rule
+    return TensorType(first.dtype, broadcast_shapes(*shapes, trusted=call.trusted))
 
 
 def type_of(array: Array) -> TensorType:

@@ -56,7 +56,7 @@ def with_activation(call: Call, x: Array) -> Array:
 
 def _check_channels(call: Call, x: Sequence[int], weights: Sequence[int]) -> None:
     group = call.integer("group", 1)
-    if x[1] != weights[1] * group or weights[0] % group:
+    if not call.agree(x[1], weights[1] * group) or weights[0] % group:
         raise OperatorError(
             f"{call.operator} cannot use weights of shape {tuple(weights)} for {x[1]} channels "
             f"in {group} groups; make them fit"

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from irgym.envs.graph.ir.sizes import any_open, numbers
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.calls import Array, Call, Operator, type_of
 
@@ -66,8 +67,14 @@ def _range(call: Call, start: Array, limit: Array, delta: Array) -> Array:
     return (first + np.arange(count).astype(start.dtype) * step).astype(start.dtype)
 
 
-def _range_type(call: Call, *inputs: TensorType) -> TensorType:
-    return type_of(_range(call, call.known(0), call.known(1), call.known(2)))
+def _range_type(call: Call, start: TensorType, *others: TensorType) -> TensorType:
+    known = [call.known(place).reshape(()) for place in range(3)]
+    if not any_open(number.item() for number in known):
+        return type_of(_range(call, *known))
+    (first, step), limit = numbers(number.item() for number in known[::2]), known[1].item()
+    if first != known[0] or step != known[2]:
+        raise call.refusal("fractions")
+    return TensorType(start.dtype, (max(-(-(limit - first) // step), 0),))
 
 
 def _filled(call: Call, shape: Array) -> Array:
@@ -75,7 +82,7 @@ def _filled(call: Call, shape: Array) -> Array:
 
 
 def _filled_type(call: Call, shape: TensorType) -> TensorType:
-    return type_of(_filled(call, call.known(0)))
+    return TensorType(type_of(_filler(call)).dtype, call.sizes(0))
 
 
 def _cast(call: Call, x: Array) -> Array:
@@ -99,7 +106,7 @@ def _shape(call: Call, x: Array) -> Array:
 
 
 def _shape_type(call: Call, x: TensorType) -> TensorType:
-    return type_of(_sizes(call, x.shape))
+    return type_of(_sizes(call, (0,) * len(x.shape)))
 
 
 def _size(call: Call, x: Array) -> Array:

@@ -1,18 +1,19 @@
 """Operators that only move elements: views, concatenations, slices, padding."""
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from irgym.envs.graph.ir.sizes import broadcast_shapes, numbers
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.calls import (
     Array,
     Call,
-    Meaning,
     Operator,
     OperatorError,
-    by_view,
     positive_axis,
     same,
 )
@@ -27,6 +28,91 @@ def _reshape(call: Call, x: Array, shape: Array) -> Array:
     if not call.integer("allowzero", 0):
         sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
     return x.reshape(sizes)
+
+
+def _transpose_type(call: Call, x: TensorType) -> TensorType:
+    order = call.integers("perm", tuple(reversed(range(len(x.shape)))))
+    return TensorType(x.dtype, tuple(x.shape[axis] for axis in order))
+
+
+def _reshape_type(call: Call, x: TensorType, shape: TensorType) -> TensorType:
+    sizes = list(call.sizes(1))
+    if not call.integer("allowzero", 0):
+        sizes = [x.shape[axis] if size == 0 else size for axis, size in enumerate(sizes)]
+    if -1 in sizes:
+        place = sizes.index(-1)
+        rest = prod(sizes[:place] + sizes[place + 1 :])
+        sizes[place] = x.size // rest if rest else 0
+    if not call.agree(prod(sizes), x.size):
+        raise OperatorError(f"Reshape cannot turn the shape {x.shape} into {call.sizes(1)}")
+    return TensorType(x.dtype, tuple(sizes))
+
+
+def _flatten_type(call: Call, x: TensorType) -> TensorType:
+    axis = positive_axis(call.integer("axis", 1), len(x.shape))
+    return TensorType(x.dtype, (prod(x.shape[:axis]), prod(x.shape[axis:])))
+
+
+def _squeeze_type(call: Call, x: TensorType, axes: TensorType | None = None) -> TensorType:
+    rank = len(x.shape)
+    if axes is None:
+        return TensorType(x.dtype, tuple(size for size in x.shape if size != 1))
+    gone = {positive_axis(axis, rank) for axis in call.sizes(1)}
+    if not all(call.agree(x.shape[axis], 1) for axis in gone):
+        raise OperatorError(f"Squeeze cannot remove the axes {sorted(gone)} of the shape {x.shape}")
+    return TensorType(x.dtype, tuple(size for axis, size in enumerate(x.shape) if axis not in gone))
+
+
+def _unsqueeze_type(call: Call, x: TensorType, axes: TensorType) -> TensorType:
+    added = call.sizes(1)
+    rank = len(x.shape) + len(added)
+    new, sizes = {positive_axis(axis, rank) for axis in added}, iter(x.shape)
+    return TensorType(x.dtype, tuple(1 if axis in new else next(sizes) for axis in range(rank)))
+
+
+def _expand_type(call: Call, x: TensorType, shape: TensorType) -> TensorType:
+    return TensorType(x.dtype, broadcast_shapes(x.shape, call.sizes(1), trusted=call.trusted))
+
+
+def _slice_type(call: Call, x: TensorType, *given: TensorType | None) -> TensorType:
+    starts, ends, axes, steps = (
+        call.sizes(place + 1) if place < len(given) and given[place] is not None else None
+        for place in range(4)
+    )
+    sizes = list(x.shape)
+    for index, (start, end) in enumerate(zip(starts or (), ends or (), strict=True)):
+        axis = positive_axis(index if axes is None else axes[index], len(sizes))
+        sizes[axis] = _cut_size(call, x.shape[axis], start, end, 1 if steps is None else steps[index])
+    return TensorType(x.dtype, tuple(sizes))
+
+
+FAR = 10**9
+"""No open size reaches this: exporters write such ends of slices for the end of a dimension."""
+
+
+def _cut_size(call: Call, size: int, start: int, end: int, step: int) -> int:
+    """Return the number of elements of a slice."""
+    if end >= FAR and step > 0:
+        end = size
+    if end <= -FAR and step < 0:
+        end = -size - 1
+    cut = _cut(call, size, start, end, step)
+    last = -1 if cut.stop is None else cut.stop
+    return max(-((cut.start - last) // step) if step > 0 else -((last - cut.start) // -step), 0)
+
+
+def _split_type(call: Call, x: TensorType, sizes: TensorType | None = None) -> list[TensorType]:
+    axis = positive_axis(call.integer("axis", 0), len(x.shape))
+    whole = x.shape[axis]
+    if sizes is None:
+        parts = call.integer("num_outputs", call.outputs)
+        ends = [min(-(-whole // parts) * part, whole) for part in range(parts + 1)]
+        found = tuple(end - start for start, end in pairwise(ends))
+    else:
+        found = call.sizes(1)
+        if sum(found) != whole:
+            raise OperatorError(f"Split's sizes {found} must add up to {whole}")
+    return [TensorType(x.dtype, (*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in found]
 
 
 def _flatten(call: Call, x: Array) -> Array:
@@ -92,7 +178,10 @@ def _concat_type(call: Call, *inputs: TensorType) -> TensorType:
     axis = positive_axis(call.integer("axis"), len(shape))
     shape[axis] = sum(kind.shape[axis] for kind in inputs)
     for kind in inputs:
-        if [*kind.shape[:axis], *kind.shape[axis + 1 :]] != [*shape[:axis], *shape[axis + 1 :]]:
+        rest = [*kind.shape[:axis], *kind.shape[axis + 1 :]]
+        if not all(map(call.agree, rest, [*shape[:axis], *shape[axis + 1 :]])) or len(kind.shape) != len(
+            shape
+        ):
             raise OperatorError(
                 f"Concat cannot join shapes {inputs[0].shape} and {kind.shape} along axis {axis}"
             )
@@ -104,16 +193,16 @@ def _tile(call: Call, x: Array, repeats: Array) -> Array:
 
 
 def _tile_type(call: Call, x: TensorType, repeats: TensorType) -> TensorType:
-    sizes = (size * int(count) for size, count in zip(x.shape, call.known(1), strict=True))
+    sizes = (size * count for size, count in zip(x.shape, call.sizes(1), strict=True))
     return TensorType(x.dtype, tuple(sizes))
 
 
 def _pads(rank: int, pads: Array, axes: Array | None) -> list[tuple[int, int]]:
     """Return the padding before and after each axis; negative padding crops."""
     result = [(0, 0)] * rank
-    chosen = list(range(rank)) if axes is None else [int(axis) for axis in axes]
+    chosen, widths = list(range(rank)) if axes is None else [int(axis) for axis in axes], numbers(pads)
     for index, axis in enumerate(chosen):
-        result[axis] = (int(pads[index]), int(pads[len(chosen) + index]))
+        result[axis] = (widths[index], widths[len(chosen) + index])
     return result
 
 
@@ -162,6 +251,8 @@ def _space_to_depth(call: Call, x: Array) -> Array:
 def _space_to_depth_type(call: Call, x: TensorType) -> TensorType:
     batch, channels, height, width = x.shape
     size = call.integer("blocksize")
+    if not call.agree(height % size, 0) or not call.agree(width % size, 0):
+        raise OperatorError(f"SpaceToDepth cannot cut {height} by {width} into blocks of {size}")
     return TensorType(x.dtype, (batch, channels * size**2, height // size, width // size))
 
 
@@ -184,25 +275,21 @@ def _dropout_type(call: Call, x: TensorType, *others: TensorType | None) -> list
     return [x, TensorType("bool", x.shape)]
 
 
-def _view(meaning: Meaning) -> Operator:
-    return Operator(meaning, by_view(meaning))
-
-
 OPERATORS: Mapping[str, Operator] = {
     "Concat": Operator(_concat, _concat_type),
     "DepthToSpace": Operator(_depth_to_space, _depth_to_space_type),
     "Dropout": Operator(_dropout, _dropout_type),
-    "Expand": _view(_expand),
-    "Flatten": _view(_flatten),
+    "Expand": Operator(_expand, _expand_type),
+    "Flatten": Operator(_flatten, _flatten_type),
     "Identity": Operator(_identity, same),
     "Pad": Operator(_pad, _pad_type),
-    "Reshape": _view(_reshape),
-    "Slice": _view(_slice),
+    "Reshape": Operator(_reshape, _reshape_type),
+    "Slice": Operator(_slice, _slice_type),
     "SpaceToDepth": Operator(_space_to_depth, _space_to_depth_type),
-    "Split": _view(_split),
-    "Squeeze": _view(_squeeze),
+    "Split": Operator(_split, _split_type),
+    "Squeeze": Operator(_squeeze, _squeeze_type),
     "Tile": Operator(_tile, _tile_type),
-    "Transpose": _view(_transpose),
+    "Transpose": Operator(_transpose, _transpose_type),
     "Trilu": Operator(_triangle, same),
-    "Unsqueeze": _view(_unsqueeze),
+    "Unsqueeze": Operator(_unsqueeze, _unsqueeze_type),
 }

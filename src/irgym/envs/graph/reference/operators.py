@@ -88,6 +88,7 @@ def types_of(
     outputs: int = 1,
     *,
     block: int = 16,
+    trusted: bool = False,
 ) -> list[TensorType]:
     """Return the types of the outputs of an operator.
 
@@ -98,12 +99,13 @@ def types_of(
         constants: Known values of inputs, such as the shape for Reshape; None for others.
         outputs: Number of requested outputs.
         block: As in `evaluate`.
+        trusted: Whether open sizes meet what the operator needs; see `Call`.
 
     Raises:
         OperatorError: The operator, an attribute or an output is not supported, or the types depend on an
             input whose value is not among the constants.
     """
-    call = Call(operator, attributes, outputs, block, constants)
+    call = Call(operator, attributes, outputs, block, constants, trusted)
     result = _operator(operator).types(call, *inputs)
     return _first(call, [result] if isinstance(result, TensorType) else list(result))
 

@@ -6,23 +6,24 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from irgym.envs.graph.ir.sizes import broadcast_shapes
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.activations import OF_PRODUCTS, activated
 from irgym.envs.graph.reference.calls import Array, Call, Operator, OperatorError
 
 
-def matmul_shape(a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+def matmul_shape(call: Call, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of numpy's matrix product.
 
     Raises:
         OperatorError: The shapes do not fit.
     """
     left, right = (a if len(a) > 1 else (1, *a)), (b if len(b) > 1 else (*b, 1))
-    if left[-1] != right[-2]:
+    if not call.agree(left[-1], right[-2]):
         raise OperatorError(
             f"a product of shapes {a} and {b} does not exist; their inner sizes must be equal"
         )
-    batch = np.broadcast_shapes(left[:-2], right[:-2])
+    batch = broadcast_shapes(left[:-2], right[:-2], trusted=call.trusted)
     return (*batch, *left[-2:-1][: len(a) > 1], *right[-1:][: len(b) > 1])
 
 
@@ -31,7 +32,7 @@ def _matmul(call: Call, a: Array, b: Array) -> Array:
 
 
 def _matmul_type(call: Call, a: TensorType, b: TensorType) -> TensorType:
-    return TensorType(a.dtype, matmul_shape(a.shape, b.shape))
+    return TensorType(a.dtype, matmul_shape(call, a.shape, b.shape))
 
 
 def _axes(call: Call, which: str, rank: int) -> tuple[int, ...]:
@@ -56,7 +57,7 @@ def _fused_matmul_type(call: Call, a: TensorType, b: TensorType) -> TensorType:
         tuple(kind.shape[axis] for axis in _axes(call, which, len(kind.shape)))
         for which, kind in (("A", a), ("B", b))
     ]
-    return TensorType(a.dtype, matmul_shape(*shapes))
+    return TensorType(a.dtype, matmul_shape(call, *shapes))
 
 
 def _check_fused(call: Call, b: tuple[int, ...]) -> None:
@@ -77,7 +78,7 @@ def _gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
 def _gemm_type(call: Call, a: TensorType, b: TensorType, c: TensorType | None = None) -> TensorType:
     left = a.shape[::-1] if call.integer("transA", 0) else a.shape
     right = b.shape[::-1] if call.integer("transB", 0) else b.shape
-    return TensorType(a.dtype, matmul_shape(left, right))
+    return TensorType(a.dtype, matmul_shape(call, left, right))
 
 
 def _fused_gemm(call: Call, a: Array, b: Array, c: Array | None = None) -> Array:
@@ -98,10 +99,10 @@ def _einsum_type(call: Call, *inputs: TensorType) -> TensorType:
         before, dots, after = term.partition("...")
         inner = len(kind.shape) - len(after)
         if dots:
-            rest = np.broadcast_shapes(rest, kind.shape[len(before) : inner])
+            rest = broadcast_shapes(rest, kind.shape[len(before) : inner], trusted=call.trusted)
         pairs = [*zip(before, kind.shape, strict=False), *zip(after, kind.shape[inner:], strict=True)]
         for letter, size in pairs:
-            sizes[letter] = max(sizes.get(letter, 1), size) if size else 0
+            [sizes[letter]] = broadcast_shapes((sizes.get(letter, 1),), (size,), trusted=call.trusted)
     if "->" not in call.text("equation"):
         counts = Counter(re.sub(r"[.,]", "", left))
         right = "..." * ("..." in left) + "".join(sorted(letter for letter in counts if counts[letter] == 1))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from irgym.envs.graph.ir.sizes import any_open, numbers
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.calls import Array, Call, Operator
 
@@ -39,12 +40,17 @@ def _target(
     results, factors = list(shape), [1.0] * len(shape)
     for index, axis in enumerate(call.integers("axes", range(len(shape)))):
         if sizes is not None:
-            results[axis] = int(sizes[index])
-            factors[axis] = results[axis] / shape[axis]
+            [results[axis]] = numbers([sizes[index]])
+            factors[axis] = 1.0 if any_open((results[axis], shape[axis])) else results[axis] / shape[axis]
         elif scales is not None:
             factors[axis] = float(scales[index])
-            results[axis] = int(shape[axis] * factors[axis])
+            results[axis] = scaled(shape[axis], factors[axis])
     return tuple(results), tuple(factors)
+
+
+def scaled(size: int, factor: float) -> int:
+    """Return a size times a factor, rounded down."""
+    return size * int(factor) if factor == int(factor) else int(size * factor)
 
 
 def _places(call: Call, size: int, result: int, factor: float) -> Array:

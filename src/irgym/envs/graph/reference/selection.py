@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from irgym.envs.graph.ir.sizes import broadcast_shapes
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.calls import Array, Call, Operator, positive_axis, same
 
@@ -67,7 +68,7 @@ def _where(call: Call, condition: Array, x: Array, y: Array) -> Array:
 
 
 def _where_type(call: Call, condition: TensorType, x: TensorType, y: TensorType) -> TensorType:
-    return TensorType(x.dtype, np.broadcast_shapes(condition.shape, x.shape, y.shape))
+    return TensorType(x.dtype, broadcast_shapes(condition.shape, x.shape, y.shape, trusted=call.trusted))
 
 
 OPERATORS: Mapping[str, Operator] = {

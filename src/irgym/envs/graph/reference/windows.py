@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import ceil
 
 import numpy as np
 
@@ -75,7 +74,7 @@ def windows_of(call: Call, spatial: Sequence[int], kernel: Sequence[int], *, poo
     for axis, size in enumerate(spatial):
         span, stride = _span(kernel[axis], dilations[axis]), strides[axis]
         if auto in ("SAME_UPPER", "SAME_LOWER"):
-            sizes[axis] = ceil(size / stride)
+            sizes[axis] = -(-size // stride)
             total = (sizes[axis] - 1) * stride + span - size
             # ONNX Runtime refuses such convolutions, and shifts the windows of such pools.
             if dilations[axis] != 1:
@@ -91,10 +90,10 @@ def windows_of(call: Call, spatial: Sequence[int], kernel: Sequence[int], *, poo
         room = size + before[axis] + after[axis] - span
         sizes[axis] = room // stride + 1
         if call.integer("ceil_mode", 0) and room >= 0:
-            sizes[axis] = ceil(room / stride) + 1
+            sizes[axis] = -(-room // stride) + 1
             # A window that starts in the padding behind does not count.
             sizes[axis] -= (sizes[axis] - 1) * stride >= size + before[axis]
-        if sizes[axis] <= 0:
+        if call.missing(sizes[axis]):
             raise OperatorError(f"{call.operator} has a window wider than its padded input; make it smaller")
     return Windows(tuple(kernel), strides, dilations, tuple(before), tuple(after), tuple(sizes))
 

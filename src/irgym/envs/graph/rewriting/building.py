@@ -5,15 +5,18 @@ node's value, or several values with `outputs=`. Functions in lower case compute
 (`irgym.envs.graph.ir.functions`) or answer questions about values (`vocabulary`).
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+import numpy as np
 
 from irgym.envs.graph.ir.computing import computed
 from irgym.envs.graph.ir.functions import FUNCTIONS
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Attribute, Node
-from irgym.envs.graph.ir.weights import Literal, Weight, literal
+from irgym.envs.graph.ir.sizes import Undecided, any_open
+from irgym.envs.graph.ir.weights import Literal, Sizes, Weight, literal, sizes_of
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rewriting.constants import check_constants, checked_constant
 from irgym.envs.graph.rewriting.language import operator_named
@@ -27,6 +30,18 @@ class RuleError(AssertionError):
 
 VARIADIC = frozenset({"Split"})
 """Operators whose outputs all need a name. Other operators omit unused outputs."""
+
+
+def _refuse_open(attributes: Mapping[str, Any]) -> None:
+    """Refuse attributes that would be open sizes: they are part of the model.
+
+    Raises:
+        Undecided: An attribute depends on symbols.
+    """
+    for name, value in attributes.items():
+        several = cast(Iterable[Any], value if isinstance(value, tuple | list) else (value,))
+        if any_open(several):
+            raise Undecided(f"{name} = {value}")
 
 
 class _Names(dict[str, Any]):
@@ -104,12 +119,15 @@ class Builder:
     def _operator(self, operator: str) -> Callable[..., Any]:
         def make(*operands: Value | None, outputs: int | None = None, **attributes: Attribute | None) -> Any:
             given = {name: value for name, value in attributes.items() if value is not None}
+            _refuse_open(given)
             while operands and operands[-1] is None:
                 operands = operands[:-1]
             if self._guarded:
                 check_constants(operator, operands, given)
             arrays = [
-                operand.weight.array if operand is not None and isinstance(operand.weight, Literal) else None
+                operand.weight.array
+                if operand is not None and isinstance(operand.weight, Literal | Sizes)
+                else None
                 for operand in operands
             ]
             types = types_of(
@@ -142,17 +160,14 @@ class Builder:
         return value
 
     def _literals(self) -> dict[str, Callable[..., Value]]:
-        def of(array: Any, dtype: str) -> Value:
-            return self._weight(literal(array, dtype))
-
         def whole(*numbers: int) -> Value:
-            return of(numbers, "int64")
+            return self._weight(sizes_of(np.array(numbers, object)))
 
         def indices(array: Any) -> Value:
-            return of(array, "int64")
+            return self._weight(sizes_of(np.asarray(array, object)))
 
         def like(value: Value, number: float) -> Value:
-            return of(number, value.type.dtype)
+            return self._weight(literal(number, value.type.dtype))
 
         return {"whole": whole, "indices": indices, "like": like}
 

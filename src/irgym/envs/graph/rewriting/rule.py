@@ -12,6 +12,7 @@ import numpy as np
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Attribute, Node
+from irgym.envs.graph.ir.sizes import Undecided
 from irgym.envs.graph.rewriting.building import Builder, RuleError
 from irgym.envs.graph.rewriting.constants import UnsoundError, computes, moderate, reassociates
 from irgym.envs.graph.rewriting.failures import Failures
@@ -214,6 +215,8 @@ class Rule:
         for match in matches(graph, self.pattern, anchor):
             try:
                 site = self._site(graph, match, block, precision)
+            except Undecided:  # the rule applies at some sizes only, or nobody knows
+                continue
             except RuleError as error:
                 if failures is None:
                     raise
@@ -241,7 +244,11 @@ class Rule:
         name = "+".join(quote(values[0], safe="/.:_-") for values in bound if values)
         makers = frozenset(graph.producers[value] for value in roots)
         site = Site(name, match, tuple(sorted(removed)), makers)
-        return site if self.apart(graph, site) and self._sound(graph, match, block) else None
+        if not (self.apart(graph, site) and self._sound(graph, match, block)):
+            return None
+        if graph.profile:
+            self.rewrite(graph, site, block)  # what it makes may depend on the sizes
+        return site
 
     def _removable(
         self, graph: Graph, match: Match, removed: Collection[str], roots: Collection[str]
@@ -281,6 +288,8 @@ class Rule:
         known = names_of(graph, match, block, self._asked)
         try:
             return bool(eval(self._where, {"__builtins__": BUILTINS, **known}))
+        except Undecided:
+            raise
         except Exception as error:
             raise RuleError(f"the condition of {self.name} fails: {_described(error)}") from error
 
@@ -288,7 +297,7 @@ class Rule:
         """Return the meaning of all names after the replacement was built."""
         try:
             return builder.run(self._after, names_of(graph, match, builder.block, self._given))
-        except UnsoundError:
+        except (UnsoundError, Undecided):
             raise
         except Exception as error:
             raise RuleError(f"{self.name} fails: {_described(error)}") from error

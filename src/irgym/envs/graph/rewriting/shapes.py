@@ -10,6 +10,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.envs.graph.ir.sizes import broadcast_shapes
+
 Shape: TypeAlias = tuple[int, ...]
 
 
@@ -70,7 +72,7 @@ def order_between(before: Shape, after: Shape) -> Shape:
 
 def broadcast(*shapes: Shape) -> Shape:
     """Return the common shape of arrays that are broadcast together; the shapes must fit."""
-    return np.broadcast_shapes(*shapes)
+    return broadcast_shapes(*shapes)
 
 
 def aligned(shape: Shape, rank: int) -> Shape:
@@ -226,9 +228,9 @@ def columns(cut: Window) -> tuple[Shape, Shape, Shape, Shape]:
     return lows, highs, axes, steps
 
 
-def shaped(numbers: Sequence[int], shape: Shape) -> NDArray[np.int64]:
-    """Return an array filled with numbers row by row."""
-    return np.reshape(np.asarray(numbers, np.int64), shape)
+def shaped(numbers: Sequence[int], shape: Shape) -> NDArray[Any]:
+    """Return an array of objects filled with numbers row by row."""
+    return np.reshape(np.asarray(numbers, object), shape)
 
 
 def stacked(shape: Shape, axis: int, after: Shape, place: int) -> Shape:

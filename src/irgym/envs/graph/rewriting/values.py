@@ -6,7 +6,7 @@ from irgym.envs.graph.ir.finiteness import Size, size_of_weight
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.ir.weights import Literal, Stored, Weight
+from irgym.envs.graph.ir.weights import Literal, Sizes, Stored, Weight
 
 
 class Attributes(dict[str, Attribute]):
@@ -133,6 +133,8 @@ class Value:
     def elements(self) -> tuple[int, ...]:
         """The elements of a small int64 weight, such as a shape; empty for any other value."""
         weight = self.weight
+        if isinstance(weight, Sizes):
+            return weight.elements
         if not isinstance(weight, Literal) or weight.type.dtype != "int64":
             return ()
         return tuple(int(element) for element in weight.array.ravel())

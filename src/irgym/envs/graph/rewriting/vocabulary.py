@@ -6,6 +6,7 @@ from types import CodeType
 from typing import Any
 
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.sizes import Undecided, any_open
 from irgym.envs.graph.rewriting.matching import Match
 from irgym.envs.graph.rewriting.shapes import SHAPES, ones_moved, window
 from irgym.envs.graph.rewriting.values import Attributes, Value, value_of
@@ -42,6 +43,17 @@ def idle(node: Attributes, x: Value, rest: Sequence[Value | None], y: Value) -> 
             return True
 
 
+def counted(*bounds: int) -> range:
+    """Return a range.
+
+    Raises:
+        Undecided: A bound is an open size.
+    """
+    if any_open(bounds):
+        raise Undecided(f"range{bounds}")
+    return range(*bounds)
+
+
 _PYTHON = (
     abs,
     all,
@@ -53,7 +65,6 @@ _PYTHON = (
     list,
     max,
     min,
-    range,
     set,
     sorted,
     sum,
@@ -62,7 +73,7 @@ _PYTHON = (
     math.prod,
 )
 
-BUILTINS = {**{function.__name__: function for function in _PYTHON}, **SHAPES, "idle": idle}
+BUILTINS = {**{function.__name__: function for function in _PYTHON}, **SHAPES, "idle": idle, "range": counted}
 """Functions that rules may call, by name: some of Python's, those of `shapes`, and `idle`."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
+import onnx
 from onnx import ModelProto
 from onnx.shape_inference import infer_shapes
 
@@ -17,9 +18,9 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.outside import bytes_of, refer
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import BLOCKED, arrays_apart, model_of, used_weights
-from irgym.envs.graph.programs.metadata import BLOCK, NOTE, ORT_CONFIG, SESSION
+from irgym.envs.graph.programs.metadata import BLOCK, NOTE, ORT_CONFIG, SESSION, unnamed
 from irgym.envs.graph.programs.weights import INSIDE
-from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.artefacts import file_of, model_at
 from irgym.envs.graph.running.session_options import options_json, options_text
 from irgym.envs.graph.state import GraphState
 
@@ -76,9 +77,7 @@ def export(task: Exported, state: GraphState, path: Path, most: int = INSIDE) ->
         files[beside] = content
     else:
         model = model_of(state.graph, loaded.weights, whole=True)
-    for ours, theirs in zip(model.graph.output, loaded.proto.graph.output, strict=True):
-        if not ours.HasField("type"):  # its shape is unknown
-            ours.type.CopyFrom(theirs.type)
+    _declare(model, task.path)
     _leave_open(model, state.graph, loaded.weights)
     notes = {
         f"{NOTE}program": task.uri,
@@ -95,6 +94,25 @@ def export(task: Exported, state: GraphState, path: Path, most: int = INSIDE) ->
         model.metadata_props.add(key=name, value=text)
     write_files({path: model.SerializeToString(deterministic=True), **files})
     return [path, *files]
+
+
+def _declare(model: ModelProto, path: str) -> None:
+    """Declare inputs and results as the model's file does.
+
+    Args:
+        model: The graph as a model. It is changed.
+        path: The cached original model.
+    """
+    given = onnx.load(str(file_of(path)), load_external_data=False).graph
+    for ours, theirs in ((model.graph.input, given.input), (model.graph.output, given.output)):
+        declared = {value.name: value.type for value in theirs}
+        for value in ours:
+            if value.name not in declared:
+                continue
+            value.type.CopyFrom(declared[value.name])
+            for axis, size in enumerate(value.type.tensor_type.shape.dim):
+                if size.dim_param == unnamed(value.name, axis):
+                    size.ClearField("dim_param")
 
 
 def _leave_open(model: ModelProto, graph: Graph, weights: Weights) -> None:
@@ -114,8 +132,10 @@ def _leave_open(model: ModelProto, graph: Graph, weights: Weights) -> None:
     for value in model.graph.output:
         told = inferred[value.name].type.tensor_type.shape.dim
         written = value.type.tensor_type.shape.dim
+        if inferred[value.name].type.tensor_type.HasField("shape") and len(told) != len(written):
+            value.type.CopyFrom(inferred[value.name].type)
         for size, other in zip(written, told, strict=False):  # none are inferred for other domains
-            if other.HasField("dim_value") and size.dim_value != other.dim_value:
+            if other.HasField("dim_value") and size.HasField("dim_value") and size != other:
                 size.ClearField("value")
 
 
