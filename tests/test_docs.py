@@ -151,6 +151,12 @@ def test_guides_name_every_kind_of_action(name: str):
     assert [kind.name for kind in kinds if not re.search(rf"`{kind.name}[_@`]", text)] == []
 
 
+def test_every_command_has_a_section():
+    text = (ROOT / "docs" / "reference" / "commands.md").read_text()
+    listed = re.findall(r"^\| \[.*\]\(#(\w+)\)", text, re.MULTILINE)
+    assert listed and set(listed) == set(re.findall(r"^## (\w+)$", text, re.MULTILINE))
+
+
 def test_every_page_is_in_the_navigation():
     navigation = (ROOT / "mkdocs.yml").read_text()
     pages = [*GUIDES[2:], *REFERENCE, *sorted((ROOT / "docs" / "api").glob("*.md"))]

@@ -15,7 +15,7 @@ from irgym.base.errors import IrgymError
 from irgym.cli.output import console
 from irgym.core.catalogue import locate
 from irgym.core.environment import Environment
-from irgym.core.queries import with_ranges
+from irgym.core.queries import with_ranges, with_sizes
 from irgym.core.task import form_of
 from irgym.search.tree import TREES, SearchTree
 
@@ -43,6 +43,8 @@ class Tune:
     searching: OmitArgPrefixes[Searching] = field(default_factory=Searching)
     add_seconds: float | None = None
     """The same as --resume --seconds."""
+    sizes: tuple[str, ...] = ()
+    """Sizes of open dimensions, as in batch=1,height=320: those at which an ONNX file is measured."""
     range: tuple[str, ...] = ()
     """Range of whole numbers in an input of an ONNX file, as in ids=0:30522, which leaves out the last."""
     measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
@@ -65,7 +67,7 @@ class Tune:
         if self.trace is not None:
             check_file(self.trace)
             form_of(self.trace, TREES)
-        named = with_ranges(self.uri, self.range)
+        named = with_ranges(with_sizes(self.uri, self.sizes), self.range)
         made = named_object(named)
         program, inputs = made or (named, ())
         home, uri = locate(program, inputs, self.environment)

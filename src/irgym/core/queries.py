@@ -14,6 +14,25 @@ RANGE = "range."
 _RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
 
 
+def with_sizes(uri: str, sizes: Sequence[str]) -> str:
+    """Return a URI that tells sizes of open dimensions.
+
+    Args:
+        uri: The URI of a file, or its path.
+        sizes: Texts NAME=SIZE, several joined by commas.
+
+    Raises:
+        ProgramError: One is written otherwise.
+    """
+    words = [word for text in sizes for word in text.split(",")]
+    for word in words:
+        if not re.fullmatch(r"[^=]+=\d+", word):
+            raise ProgramError(
+                f"{word!r} is no size of a dimension: write NAME=SIZE, as in batch=1,width=320"
+            )
+    return _with(uri, words)
+
+
 def with_ranges(uri: str, ranges: Sequence[str]) -> str:
     """Return a URI that says which whole numbers inputs may hold.
 
@@ -27,8 +46,12 @@ def with_ranges(uri: str, ranges: Sequence[str]) -> str:
     for word in ranges:
         if not re.fullmatch(r"[^=]+=-?\d+:-?\d+", word):
             raise ProgramError(f"{word!r} is no range of an input: write NAME=LOW:HIGH, as in ids=0:30522")
-    query = "&".join(RANGE + word for word in ranges)
-    return f"{uri}{'&' if '?' in uri else '?'}{query}" if query else uri
+    return _with(uri, [RANGE + word for word in ranges])
+
+
+def _with(uri: str, words: Sequence[str]) -> str:
+    """Return a URI with further words in its query."""
+    return f"{uri}{'&' if '?' in uri else '?'}{'&'.join(words)}" if words else uri
 
 
 def read_query(uri: str, query: str, ranges: bool) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
