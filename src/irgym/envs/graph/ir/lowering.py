@@ -13,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 from irgym.envs.graph.ir.forms import Atom, Form, Monomial, Quotient
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node
-from irgym.envs.graph.ir.sizes import Open
+from irgym.envs.graph.ir.sizes import Open, form_of
 from irgym.envs.graph.ir.weights import Sizes
 
 
@@ -38,7 +38,7 @@ class Lowering:
 
     def lower(self, name: str, sizes: Sizes) -> None:
         """Compute sizes as the value `name`."""
-        parts = [self._of(_form(size)) for size in sizes.elements]
+        parts = [self._of(form_of(size)) for size in sizes.elements]
         shape, dtype = sizes.type.shape, np.dtype(sizes.type.dtype)
         steps: list[tuple[str, Sequence[str], dict[str, Any]]] = [("Concat", parts, {"axis": 0})]
         if len(shape) != 1:
@@ -61,7 +61,7 @@ class Lowering:
             return None
         told: list[int] = []
         for place, size in enumerate(sizes.elements):
-            same = place < len(kind.shape) and _form(kind.shape[place]) == _form(size)
+            same = place < len(kind.shape) and form_of(kind.shape[place]) == form_of(size)
             told.append(0 if same and isinstance(size, Open) else _number(size))
         if told.count(-1) > 1:
             return None
@@ -80,8 +80,10 @@ class Lowering:
 
     def _atom(self, atom: Atom) -> str:
         if isinstance(atom, Quotient):
-            # Div rounds towards 0, which is down: a model does not run at sizes below 0.
-            return self._node("Div", self._of(atom.dividend), self._number(atom.divisor))
+            dividend, divisor = self._of(atom.dividend), self._number(atom.divisor)
+            if atom.least is None or atom.least < 0:  # Div rounds towards 0
+                dividend = self._node("Sub", dividend, self._node("Mod", dividend, divisor))
+            return self._node("Div", dividend, divisor)
         value, axis = self._sources[atom.name]
         return self._node("Shape", value, start=axis, end=axis + 1)
 
@@ -131,10 +133,6 @@ def _sources(graph: Graph) -> dict[str, tuple[str, int]]:
             if isinstance(size, Open) and (symbol := size.form.symbol) is not None:
                 found.setdefault(symbol.name, (name, axis))
     return found
-
-
-def _form(size: int) -> Form:
-    return size.form if isinstance(size, Open) else Form.number(size)
 
 
 def _number(size: int) -> int:

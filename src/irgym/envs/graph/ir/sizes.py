@@ -64,7 +64,7 @@ class Open(int):
         """Say whether it always or never equals a number, or raise `Undecided`."""
         if not isinstance(other, int):
             return NotImplemented
-        difference = self.form.plus(_form(other), -1)
+        difference = self.form.plus(form_of(other), -1)
         if not difference.terms:
             return True
         if _positive(difference) or _positive(Form.number(0).plus(difference, -1)):
@@ -97,17 +97,17 @@ class Open(int):
 
     def __add__(self, other: int) -> int:
         """Return the sum."""
-        return _size(self.form.plus(_form(other)))
+        return _size(self.form.plus(form_of(other)))
 
     __radd__ = __add__
 
     def __sub__(self, other: int) -> int:
         """Return the difference."""
-        return _size(self.form.plus(_form(other), -1))
+        return _size(self.form.plus(form_of(other), -1))
 
     def __rsub__(self, other: int) -> int:
         """Return the difference."""
-        return _size(_form(other).plus(self.form, -1))
+        return _size(form_of(other).plus(self.form, -1))
 
     def __neg__(self) -> int:
         """Return the negative."""
@@ -123,7 +123,7 @@ class Open(int):
 
     def __mul__(self, other: int) -> int:
         """Return the product."""
-        return _size(self.form.by(_form(other)))
+        return _size(self.form.by(form_of(other)))
 
     __rmul__ = __mul__
 
@@ -133,7 +133,7 @@ class Open(int):
 
     def __rfloordiv__(self, other: int) -> int:
         """Return the quotient, rounded down, or raise `Undecided`."""
-        return _quotient(_form(other), self)
+        return _quotient(form_of(other), self)
 
     def __mod__(self, other: int) -> int:
         """Return the remainder, or raise `Undecided`."""
@@ -215,7 +215,12 @@ def _common(shapes: tuple[tuple[int, ...], ...], sizes: list[int], trusted: bool
     return first
 
 
-def _form(size: int) -> Form:
+def form_of(size: int) -> Form:
+    """Return the polynomial of a size.
+
+    Raises:
+        Undecided: It is no whole number.
+    """
     if isinstance(size, Open):
         return size.form
     try:
@@ -233,7 +238,7 @@ def _positive(form: Form) -> bool:
 
 
 def _below(first: int, second: int) -> bool:
-    difference = _form(second).plus(_form(first), -1)
+    difference = form_of(second).plus(form_of(first), -1)
     if _positive(difference):
         return True
     opposite = Form.number(0).plus(difference, -1)

@@ -133,7 +133,7 @@ class Value:
     def elements(self) -> tuple[int, ...]:
         """The elements of a small int64 weight, such as a shape; empty for any other value."""
         weight = self.weight
-        if isinstance(weight, Sizes):
+        if isinstance(weight, Sizes) and weight.type.dtype == "int64":
             return weight.elements
         if not isinstance(weight, Literal) or weight.type.dtype != "int64":
             return ()
