@@ -80,7 +80,9 @@ def thresholds(graph: Graph) -> dict[str, Weight]:
 
 def compared_with(graph: Graph, weights: Weights) -> list[float]:
     """Return the finite thresholds of a graph, in order."""
-    found = {float(value) for weight in thresholds(graph).values() for value in weights.array(weight).flat}
+    found = {
+        float(value) for weight in thresholds(graph.measured).values() for value in weights.array(weight).flat
+    }
     for node in graph.nodes.values():
         value = node.attribute(THRESHOLDS.get(node.operator, ""))
         found |= {value, -value} if isinstance(value, float) else set()

@@ -123,9 +123,9 @@ def bound(
         raise ProgramError(f"{path} is no valid ONNX model: {first_line(error)}") from error
     except OSError as error:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
+    _note_ranges(model, dict(ranges), path)
     bind(model, dict(bindings), path)
     check_inputs(model, path)
-    _note_ranges(model, dict(ranges), path)
     put_back(model, weights, listed)
     return model.SerializeToString(deterministic=True)
 
