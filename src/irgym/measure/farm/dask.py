@@ -130,7 +130,7 @@ class DaskFarm(Closing):
 
     def close(self) -> None:
         """Disconnect from the farm; the workers keep running."""
-        with suppress(*_GONE):
+        with suppress(*_GONE, ValueError):  # tornado's, when the scheduler died during a handshake
             self._client.close()
 
     def _connect(self, patience_s: float) -> Any:
