@@ -9,6 +9,7 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 from kept_children import Shelf
 
 from irgym.base.errors import BackendError
@@ -17,6 +18,10 @@ from irgym.measure.machine import cache_dir
 from irgym.measure.variables import REMOVED
 
 pytest_plugins = ["judged"]
+
+# A stall of the machine while inputs are drawn says nothing about a test.
+settings.register_profile("irgym", suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("irgym")
 
 BUILT = "IRGYM_TESTS_BUILT"
 """Environment variable: where processes that run tests side by side find the folder of `built`."""

@@ -99,7 +99,7 @@ def test_register_tiles_of_sketches_fit_the_target(level, wanted):
         for state, (action, following) in zip(states_along(task, schedule), pairs, strict=False):
             if (action.kind, following.kind, task.at_hand(state)) == (actions.TILE, actions.VECTORISE, 1):
                 operation = state.operations[1].operation
-                sizes = actions.sizes_of(action.params, operation.loops)
+                sizes = actions.AllLoops().sizes(action.params, operation.loops)
                 outer, inner = (
                     size or bound
                     for size, bound, parallel in zip(sizes, operation.bounds, operation.parallel, strict=True)

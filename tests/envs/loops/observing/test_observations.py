@@ -12,7 +12,7 @@ PROGRAMS = {
     "loops://mm/100x72x65": "split_8 down swap_down down split_32 swap_up swap_up unroll stop",
     "loops://conv/1x14x14x16x32x3x3?stride=2": "down down down down down swap_up swap_up vectorise",
     "loops://mm/1x1x1": "",
-    "loops://conv1d/1x30x4x20x3?dtype=f64&flip=true&padding=1": "down down swap_up pack_a unroll",
+    "loops://conv1d/1x30x4x20x3?dtype=f64&flip=true&padding=1": "down down swap_up pack_a split_2",
 }
 
 
