@@ -97,7 +97,7 @@ class Refuting(Validator):
 
     wrong: tuple[str, ...] = ()
 
-    def __call__(self, task, state):
+    def __call__(self, task, state, seconds: float = 0.0):
         if task.key(state) in self.wrong:
             raise WrongResultsError(f"{task.key(state)} is wrong")
         return super().__call__(task, state)

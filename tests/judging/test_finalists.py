@@ -86,7 +86,7 @@ class Words(Task[Word]):
     def running(self, state: Word) -> str:
         return f"own={state.ending == 'stop-own'}"
 
-    def baseline_call(self, name: str, state: Word) -> Call:
+    def baseline_call(self, name: str, state: Word, rounds: int = 15) -> Call:
         return Call("versus", (name, self.key(state)))
 
 
@@ -244,7 +244,7 @@ def test_a_gain_in_turn_at_a_higher_cost_than_the_original_is_not_chosen():
 def test_where_the_time_is_up_what_was_not_compared_is_not_chosen(monkeypatch: pytest.MonkeyPatch):
     class Late(Surroundings):
         def call(self, call: Call, timeout_s: float | None = None, told: Any = None) -> Any:
-            monkeypatch.setattr(Patience, "over", True)
+            monkeypatch.setattr(Patience, "past", lambda self, share: True)
             return super().call(call, timeout_s)
 
     around = Late({}, {"a": [0.5]})

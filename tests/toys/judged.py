@@ -100,7 +100,7 @@ class PairTask(Task[Pair]):
     def validation(self, state: Pair, inputs: int, seed: int) -> Call:
         return Call("toy:validate", (self.uri, state.values, inputs))
 
-    def baseline_call(self, name: str, state: Pair) -> Call:
+    def baseline_call(self, name: str, state: Pair, rounds: int = 15) -> Call:
         return Call("toy:versus", (name, self.uri, state.values))
 
     def describe(self, state: Pair) -> str:

@@ -14,6 +14,9 @@ from irgym.search.budget import Budget
 DEFAULT_SECONDS = 10.0
 """Time of a search where neither time nor evaluations are given."""
 
+TUNING_SECONDS = 20.0
+"""Time of `tune`, its checks included, likewise."""
+
 
 MOST = 10**9
 """Greatest number and greatest time in seconds that can be given: more is a slip of the pen."""
@@ -76,8 +79,8 @@ def path_of(path: object, what: str) -> Path:
     return Path(cast("str | os.PathLike[str]", path))
 
 
-def budget(evaluations: int | None, seconds: float | None) -> Budget:
-    """Return what a search may spend: so many evaluations, so many seconds, or `DEFAULT_SECONDS`.
+def budget(evaluations: int | None, seconds: float | None, default_s: float = DEFAULT_SECONDS) -> Budget:
+    """Return what a search may spend: so many evaluations, so many seconds, or else `default_s`.
 
     Raises:
         IrgymError: One of them is too small or no number.
@@ -85,7 +88,7 @@ def budget(evaluations: int | None, seconds: float | None) -> Budget:
     check_whole(evaluations, "evaluations")
     check_number(seconds, "seconds")
     if evaluations is None and seconds is None:
-        seconds = DEFAULT_SECONDS
+        seconds = default_s
     limits = Budget(evaluations, seconds)
     check_most(seconds, "seconds")
     return limits

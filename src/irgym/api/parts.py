@@ -1,5 +1,6 @@
 """`irgym.tune_parts`: all programs of a file, such as its functions, tuned one after the other."""
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -32,12 +33,12 @@ def tune_parts(
     """Tune each part of a program that has several, such as the functions of a file.
 
     A part that cannot be tuned costs only itself: the result says why. The parts share time and evaluations:
-    each gets an equal share of what those before it have left, but for its checks.
+    each gets an equal share of what those before it have left.
 
     Args:
         program: A URI or a file, such as `cse:code.c`.
         policy: As for `tune`, and so are the others.
-        seconds: Time for the searches of all parts.
+        seconds: Time of the whole, checks included.
         seed: Seed of all random choices.
         searching: Options of the searches; `evaluations` is for all parts together.
         measuring: Objective, back end, target and farm.
@@ -62,15 +63,16 @@ def tune_parts(
     failures: dict[str, str] = {}
     with whole.bench() as bench:
         for part in parts:
+            started = time.monotonic()
             try:
-                result = replace(whole, limits=left.share()).tune(bench, part)
+                result = replace(whole, limits=left.share(), started=started).tune(bench, part)
             except IrgymError as error:
                 failures[part] = str(error)
-                left.spend()
+                left.spend(seconds=time.monotonic() - started)
                 continue
             results.append(result)
-            spent = result.search
-            left.spend(*(0, 0.0) if spent is None else (spent.evaluations, spent.seconds))
+            evaluations = 0 if result.search is None else result.search.evaluations
+            left.spend(evaluations, time.monotonic() - started)
             if done is not None:
                 done(TunedParts(uri, tuple(results), dict(failures), home))
     if not results:

@@ -13,6 +13,7 @@ from tyro.conf import Suppress, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from irgym.api.checks import (
+    TUNING_SECONDS,
     budget,
     check_count,
     check_number,
@@ -199,7 +200,7 @@ class Searching:
             raise IrgymError(
                 "quick takes what was found before, without a search: leave out the search's options"
             )
-        return budget(self.evaluations, seconds)
+        return budget(self.evaluations, seconds, TUNING_SECONDS)
 
 
 @dataclass(frozen=True)

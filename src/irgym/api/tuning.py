@@ -6,9 +6,10 @@ import meanwhile.
 
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from irgym.core.schedule import Schedule
     from irgym.judging.history import Known
     from irgym.judging.original import Original
+    from irgym.judging.plan import Plan
     from irgym.judging.result import Tuned
     from irgym.judging.validator import Validator
     from irgym.search.result import SearchResult
@@ -39,11 +41,8 @@ RESUMED = 8
 AFRESH = 1_000_003
 """Increment of the seed for each past result, so that a resumed search draws other candidates."""
 
-PATIENT = 0.2
-"""Share of the bound on checks after which measurements are no longer repeated: the rest takes time too."""
-
-REPEATED = 0.5
-"""Share of the search time after which measurements are no longer repeated."""
+FEW = 10
+"""Candidates that a search should try at least: if time is too short for them, a note says so."""
 
 Note = Callable[[str], None]
 
@@ -69,7 +68,8 @@ def tune(
             `linalg` is named.
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
             folder.
-        seconds: Time for the search; 10 where neither this nor the number of evaluations is given.
+        seconds: Time of the whole, checks included; 20 where neither this nor the number of evaluations is
+            given. If the program is so slow that it takes longer, a warning on standard error says so.
         seed: Seed of all random choices.
         searching: Options of the search.
         measuring: Objective, back end, target and farm.
@@ -82,10 +82,12 @@ def tune(
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
+    started = time.monotonic()
     limits = checked(searching, Searching).limits(seconds, policy)
     check_options(seed=seed, environment=environment)
     home, uri = locate(program, inputs, environment)
-    job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, note or say_nothing)
+    tell = note or say_nothing
+    job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, tell, started)
     job.note(f"{uri}: reading the program")
     with job.bench() as bench:
         bench.prepare()
@@ -100,10 +102,11 @@ class Tuning:
         environment: Where programs come from.
         measuring: Objective, back end, target and farm.
         searching: Options of the search.
-        limits: Budget of the search.
+        limits: Limits of the search's evaluations, and of the time of the whole.
         policy: Policy that leads it; None to choose.
         seed: Seed of all random choices.
         note: Called with a line of text when something new begins.
+        started: When the whole began, on the monotonic clock.
     """
 
     environment: Environment
@@ -113,6 +116,7 @@ class Tuning:
     policy: str | Path | Policy | None
     seed: int
     note: Note
+    started: float = field(default_factory=time.monotonic)
 
     def bench(self) -> Bench:
         """Start the bench."""
@@ -182,7 +186,7 @@ class Tuning:
             original: The object that the program was made of.
         """
         from irgym.judging.judge import Judge
-        from irgym.judging.patience import Checks, Patience
+        from irgym.judging.patience import Checks
         from irgym.judging.progress import Progress
         from irgym.judging.reference import default_schedules
         from irgym.judging.result import Search, tuned
@@ -198,27 +202,47 @@ class Tuning:
         within = limited_as(named, chosen.policy)
         if not task.objective.timed:  # nothing that runs beside the search disturbs it
             validator.prepare(task)
-        progress = Progress(task, bench.evaluator, chosen.label, self.limits, self.note)
-        self.note(f"{task.uri}: evaluating the original program")
+        plan = self._plan(bench, task)
+        progress = Progress(task, chosen.label, plan.checks_s, self.note)
         seed = self.seed + AFRESH * resumed
         known = [kept(within, schedule) for schedule in (*default_schedules(self.environment, task), *known)]
         past = ask(bench.evaluator, CostHistory)
+        limits = Budget(self.limits.evaluations, plan.search_s)
         request = SearchRequest(
-            self.limits, seed, chosen.policy, past, progress, self.searching.evaluated, known
+            limits, seed, chosen.policy, past, progress, self.searching.evaluated, known, stoppable=True
         )
         found = run_search(chosen.strategy, within, bench.evaluator, request)
         self._expect_finalists(bench, task, found)
+        if found.interrupted:
+            print("irgym: interrupted: what was found is checked; interrupt again to stop", file=sys.stderr)
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
-        seconds = self.limits.seconds
-        patience = Patience(min(PATIENT * progress.bound_s, REPEATED * (seconds or math.inf)))
+        patience = plan.patience(hurried=found.interrupted)
         judge = Judge(self.environment, bench, task, validator, patience)
         finding = judge.best_of(found)
         complete = found.complete and not finding.left_out and not finding.rejected
         search = Search(chosen.name, chosen.policy_name, found.evaluations, found.seconds, complete)
         result = tuned(judge, finding, search, original)
-        late_s = 0.0 if seconds is None else max(0.0, found.seconds - seconds)
-        took_s = time.monotonic() - patience.started + late_s
-        return replace(result, checks=Checks(took_s, progress.bound_s))
+        return replace(result, checks=Checks(time.monotonic() - patience.started, plan.checks_s))
+
+    def _plan(self, bench: Bench, task: Task[Any]) -> "Plan":
+        """Evaluate the original program, which tells how long checks take, and divide the time."""
+        from irgym.judging.patience import first_seconds
+        from irgym.judging.plan import plan_of
+
+        self.note(f"{task.uri}: evaluating the original program")
+        started = time.monotonic()
+        [first] = bench.evaluator.evaluate([task.job(task.initial())])
+        first_s = time.monotonic() - started
+        plan = plan_of(task, first, first_s, self.limits.seconds, self.started)
+        candidate_s = first_seconds(task, first)
+        if plan.overrun:
+            print(f"irgym: {plan.overrun}", file=sys.stderr)
+        elif plan.search_s is not None and candidate_s > plan.search_s / FEW:
+            self.note(
+                f"{task.uri}: the original takes {candidate_s:.1f} s to compile and run, so the search may "
+                "try few candidates: more --seconds, or --farm local:N, try more"
+            )
+        return plan
 
     def _expect_finalists(self, bench: Bench, task: Task[Any], found: "SearchResult") -> None:
         """Make sure that a search found something that runs.

@@ -35,9 +35,8 @@ class Tune:
     policy: str | None = None
     """Policy that leads the search: the name of one that ships (`default`), or a run folder."""
     seconds: float | None = None
-    """Time for the search; 10 if neither this nor the number of evaluations is given. The functions of a file
-    share it, those with the fewest choices first: each gets an equal share of the rest. Checks take further
-    time."""
+    """Time of the whole, checks included; 20 if neither this nor the number of evaluations is given. The
+    functions of a file share it: each gets an equal share of the rest, the smallest first."""
     seed: int = 0
     """Seed of all random choices."""
     searching: OmitArgPrefixes[Searching] = field(default_factory=Searching)

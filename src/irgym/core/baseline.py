@@ -14,6 +14,9 @@ INSTALL_TORCH = "pip install 'irgym[learn]'"
 TIMEOUT_S = 900.0
 """Time limit of a baseline for a program."""
 
+ROUNDS = 15
+"""Rounds of a comparison in turn with a baseline, where there is time for them."""
+
 
 class BaselineOptions(Protocol):
     """Options of a baseline: the fields of a frozen dataclass, as in `tvm:trials=256`."""

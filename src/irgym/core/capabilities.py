@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
+from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
 from irgym.core.drawing import Drawing
 from irgym.core.schedule import Schedule
@@ -40,6 +41,15 @@ class Preparation(Protocol):
 
     def validation_s(self) -> float:
         """Return how many seconds preparation and validation take at most, by the program's size."""
+        ...
+
+
+@runtime_checkable
+class BriefValidation(Protocol):
+    """A validation that can leave out all but the most telling inputs, and says so."""
+
+    def validation_within(self, state: Any, inputs: int, seed: int, seconds: float) -> Call:
+        """Return the call of `Task.validation` that leaves out inputs for which there is no time."""
         ...
 
 
@@ -170,8 +180,8 @@ class Bounded(Protocol):
 class Baselines(Protocol):
     """Other libraries that compute the same program."""
 
-    def baseline_call(self, name: str, state: Any) -> Call:
-        """Return the call that checks a baseline and times it with the state: it returns a `Versus`."""
+    def baseline_call(self, name: str, state: Any, rounds: int = ROUNDS) -> Call:
+        """Return the call that checks a baseline and times it and the state in turn, a `Versus`."""
         ...
 
 
@@ -319,15 +329,6 @@ def cost_features(task: Task[Any], state: Any) -> NDArray[np.float64] | None:
     return None if analysis is None else analysis.analysis(state)
 
 
-def job_features(task: Task[Any], job: Job) -> NDArray[np.float64] | None:
-    """Return the cost features of the program that a job runs, shape [K]; None where nothing says them."""
-    features = ask(task, JobFeatures)
-    if features is not None:
-        return features.job_features(job)
-    state = recorded(task, job.schedule)
-    return None if state is None else cost_features(task, state)
-
-
 def recorded(task: Task[Any], key: str) -> Any:
     """Return a state with that key; None where there is none, and where keys cannot be read back."""
     records = ask(task, Records)
@@ -346,16 +347,15 @@ def ideal_cost(task: Task[Any], peak_gflops: float) -> float | None:
     return None if bounded is None else bounded.ideal_cost(peak_gflops)
 
 
-def baseline_call(task: Task[Any], name: str, state: Any) -> Call:
+def baseline_call(task: Task[Any], name: str, state: Any, rounds: int = ROUNDS) -> Call:
     """Return the call that times a baseline and the state in turn.
 
     Raises:
         IrgymError: The task has no baselines.
     """
-    baselines = ask(task, Baselines)
-    if baselines is None:
+    if (baselines := ask(task, Baselines)) is None:
         raise IrgymError(f"{task.uri} has no baseline {name!r}: leave it out")
-    return baselines.baseline_call(name, state)
+    return baselines.baseline_call(name, state, rounds)
 
 
 def endings(task: Task[Any], state: Any) -> Sequence[Action]:

@@ -14,6 +14,11 @@ def _go_on() -> None:
     """Let all episodes go on."""
 
 
+def never() -> bool:
+    """Say that it is not late."""
+    return False
+
+
 class Turn(NamedTuple):
     """The episodes that still run, before their next step: their numbers, and the task and state of each.
 
@@ -50,6 +55,7 @@ def play(
     tasks: Sequence[Task[Any]],
     choose: Callable[[Turn], Sequence[Action]],
     check: Callable[[], None] = _go_on,
+    late: Callable[[], bool] = never,
 ) -> list[Episode]:
     """Play one episode on each of `tasks`, to its terminal state or its task's horizon.
 
@@ -57,11 +63,12 @@ def play(
         tasks: They may repeat.
         choose: Returns an action for each episode that still runs.
         check: Called before each observation; an exception ends all episodes.
+        late: Asked before each step; where it says so, all episodes end in the states that they have reached.
     """
     initial = {id(task): task.initial() for task in tasks}
     episodes = [Episode([initial[id(task)]], []) for task in tasks]
     live: Sequence[int] = range(len(tasks))
-    while live := [place for place in live if _runs(tasks[place], episodes[place])]:
+    while not late() and (live := [place for place in live if _runs(tasks[place], episodes[place])]):
         states = [episodes[place].states[-1] for place in live]
         turn = Turn(live, [tasks[place] for place in live], states, check)
         actions = choose(turn)

@@ -71,7 +71,7 @@ class Screen:
     ) -> None:
         check_share(share)
         check_predictable(tasks[0])
-        if capabilities.job_features(tasks[0], tasks[0].job(tasks[0].initial())) is None:
+        if _features_of(tasks[0], tasks[0].job(tasks[0].initial())) is None:
             raise IrgymError(
                 f"a screen needs programs that can be read back, unlike those of {tasks[0].uri}: leave it out"
             )
@@ -126,7 +126,7 @@ class Screen:
         found: list[_Candidate] = []
         for job, known in zip(jobs, recalled, strict=True):
             if known is None and job.program in firsts:
-                cost_features = capabilities.job_features(self._tasks[job.program], job)
+                cost_features = _features_of(self._tasks[job.program], job)
                 if cost_features is not None:
                     found.append(_Candidate(job, firsts[job.program], cost_features.astype(np.float32)))
         return found
@@ -194,3 +194,12 @@ class Screen:
 
 def _identity(job: Job) -> _Identity:
     return job.program, job.schedule
+
+
+def _features_of(task: Task[Any], job: Job) -> NDArray[np.float64] | None:
+    """Return the cost features of the program that a job runs, shape [K]; None where nothing says them."""
+    features = capabilities.ask(task, capabilities.JobFeatures)
+    if features is not None:
+        return features.job_features(job)
+    state = capabilities.recorded(task, job.schedule)
+    return None if state is None else capabilities.cost_features(task, state)

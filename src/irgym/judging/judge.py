@@ -26,6 +26,13 @@ KEPT = "no improvement was found, so the original program is kept"
 """Sentence for the user if the result is the original program."""
 
 
+SHORTENING = 0.2
+"""Share of the time left that leaving out actions may take."""
+
+VALIDATING = 0.6
+"""Share of the time left that a validation may take, if it can be shortened."""
+
+
 @dataclass(frozen=True)
 class Choice:
     """The candidate chosen among the finalists of a search.
@@ -89,20 +96,21 @@ class Judge:
             WrongResultsError: Its results are wrong, or it fails where the original runs.
             IrgymError: It fails when it is measured.
         """
-        validation = self.validator(self.task, candidate.state)
+        validation = self.validator(self.task, candidate.state, VALIDATING * self.patience.left_s)
         original = self.same(candidate, self.original)
         states = [candidate.state] if original else [self.original.state, candidate.state]
         costs = self.trials.costs(states)
         # Baselines are timed: they cannot be compared with other costs.
         baseline = self.environment.reference_baseline if self.task.objective.timed else None
+        itself = None if baseline is None else self.baseline_itself
+        is_baseline = itself is not None and self.same(candidate, itself)
         versus, no_baseline = None, ""
         if baseline is not None:
             try:
                 versus = self.trials.versus(baseline, candidate.state)
-            except BaselineError as error:
-                no_baseline = str(error)
+            except BaselineError as error:  # the noise of the baseline need not be known
+                no_baseline = "" if is_baseline else str(error)
         peak_call = capabilities.peak_call(self.task, candidate.state)
-        itself = None if baseline is None else self.baseline_itself
         return Finding(
             actions=candidate.schedule,
             state=candidate.state,
@@ -115,7 +123,7 @@ class Judge:
             no_baseline=no_baseline,
             running=capabilities.running(self.task, candidate.state),
             no_gain=no_gain,
-            is_baseline=itself is not None and self.same(candidate, itself),
+            is_baseline=is_baseline,
         )
 
     def best_of(self, found: SearchResult) -> Finding:
@@ -178,10 +186,10 @@ class Judge:
             return Choice(found.finalists[0])
         finalists = list(dict.fromkeys((*found.finalists, *found.begun)))
         ended = self._under_endings(finalists)
-        distinct = list({self.task.key(known.state): known for known in (*finalists, *ended)}.values())
         if not ended:
-            return Choice(self._shortest(self._least_cost(distinct, found)))
-        close = self.trials.closest(distinct)
+            return Choice(self._shortest(self._least_cost(self._distinct(finalists), found)))
+        first = () if self.baseline_itself is None else (self.baseline_itself,)
+        close = self.trials.closest(self._distinct((*first, *finalists[:1], *ended, *finalists[1:])))
         if not close:
             return Choice(found.finalists[0])
         if self.baseline_itself is not None:
@@ -189,9 +197,16 @@ class Judge:
                 return self._over_baseline(self.baseline_itself, close)
         return Choice(self._shortest(next(iter(self.trials.ranked(close)), close[0])))
 
+    def _distinct(self, candidates: Sequence[Candidate]) -> list[Candidate]:
+        """Return the distinct ones of some programs, in order."""
+        found: dict[str, Candidate] = {}
+        for candidate in candidates:
+            found.setdefault(self.task.key(candidate.state), candidate)
+        return list(found.values())
+
     def _shortest(self, candidate: Candidate) -> Candidate:
-        """Return a candidate without the actions that it does not need."""
-        return minimise(self.task, candidate)
+        """Return a candidate without the actions that it does not need, as far as there is time."""
+        return minimise(self.task, candidate, SHORTENING * self.patience.left_s)
 
     def _least_cost(self, distinct: Sequence[Candidate], found: SearchResult) -> Candidate:
         """Return the candidate with the least cost, or a close one that gains more on the baseline."""
@@ -333,7 +348,10 @@ class Judge:
         name, versus, itself = self.environment.reference_baseline, finding.versus, self.baseline_itself
         if name is None or itself is None or versus is None or finding.is_baseline or versus.ratio >= 1.0:
             return finding
-        again: Versus = self.trials.versus(name, finding.state)
+        try:
+            again: Versus = self.trials.versus(name, finding.state)
+        except BaselineError:  # no time is left
+            again = versus
         both = replace(versus, ratios=versus.ratios + again.ratios)
         if both.ratio >= 1.0:
             return replace(finding, versus=both)

@@ -1,4 +1,4 @@
-"""How long what follows a search may take: it is said before, and kept."""
+"""The time of what follows a search: how long it takes at most, and its share where time is short."""
 
 import math
 import time
@@ -25,6 +25,9 @@ ENDED = 10
 """Comparisons where schedules have several endings: three with the baseline at least, a fourth that begins
 before time is up, and preparing both programs for each comparison takes longer than timing them."""
 
+WARMING = 8
+"""Runs that a comparison in turn takes beside its rounds: results are checked, and caches warmed."""
+
 FINAL = 3
 """Comparisons with the baseline otherwise: a finalist's that begins before time is up, the result's, and that
 of the original program where it turns out to be no better."""
@@ -32,20 +35,47 @@ of the original program where it turns out to be no better."""
 
 @dataclass(frozen=True)
 class Patience:
-    """How long checks go on with what need not be repeated.
+    """How long checks go on with what need not be repeated, and by when all of them are to end.
 
     Attributes:
         seconds: Then they come to an end: each measurement is made once, and validation is never left out.
+        whole_s: By then they are to have ended.
+        run_s: Time of one run of the program.
+        prepare_s: Time for preparing it, such as compiling.
         started: When they began, on the monotonic clock.
     """
 
     seconds: float = math.inf
+    whole_s: float = math.inf
+    run_s: float = 0.0
+    prepare_s: float = 0.0
     started: float = field(default_factory=time.monotonic)
 
     @property
     def over(self) -> bool:
-        """Whether the time is up."""
-        return time.monotonic() - self.started >= self.seconds
+        """Whether the time for repetitions is up."""
+        return self.past(1.0)
+
+    def past(self, share: float) -> bool:
+        """Say whether a share of the time for repetitions is up."""
+        return time.monotonic() - self.started >= share * self.seconds
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until all checks are to have ended; 0 if that is past."""
+        return max(0.0, self.whole_s - (time.monotonic() - self.started))
+
+    def comparison(self, most: int, share: float = 1.0) -> int:
+        """Return for how many rounds of a comparison in turn there is time, `most` at most; 0 for none.
+
+        Args:
+            most: That many are enough.
+            share: Share of the time left that the comparison may take.
+        """
+        left_s = share * self.left_s - 2 * self.prepare_s
+        if math.isinf(left_s) or (WARMING + 4 * most) * self.run_s <= left_s:
+            return most if left_s > 0.0 else 0
+        return max(0, int((left_s / self.run_s - WARMING) / 4)) if self.run_s else 0
 
     def rounds(self, most: int) -> Iterator[int]:
         """Yield the numbers of rounds: `most`, or fewer where time is up; one at least."""
@@ -71,7 +101,7 @@ class Checks:
     """Time of the checks after a search.
 
     Attributes:
-        seconds: Wall-clock time, from the end of the search's own time on.
+        seconds: Wall-clock time.
         bound_s: Bound that was announced before.
     """
 

@@ -9,13 +9,13 @@ from typing import Any
 
 from irgym.base.errors import IrgymError
 from irgym.base.values import plain
-from irgym.core.baseline import Versus
+from irgym.core.baseline import ROUNDS, Versus
 from irgym.core.capabilities import ideal_cost
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.judging.calls import time_calls
 from irgym.judging.finding import Finding, gain_ratio, over
-from irgym.judging.gains import Gain, gains_of
+from irgym.judging.gains import LIMIT_S, Gain, gains_of
 from irgym.judging.judge import Judge
 from irgym.judging.original import Original
 from irgym.judging.patience import Checks
@@ -58,7 +58,8 @@ class Tuned(Finding):
         program: URI.
         schedule: Text of the schedule: `irgym.replay` applies it.
         objective: What a cost is.
-        steps: What groups of actions gain; empty where states know no costs and nothing on the way is timed.
+        steps: What groups of actions gain; empty where states know no costs and nothing on the way is timed,
+            or where there was no time for it.
         program_after: The program as text.
         gflops: Throughput in GFLOP/s; None where costs are no times, or the work is not known.
         reference: What the compiler's default schedule comes to; None where there is none.
@@ -216,6 +217,14 @@ class Tuned(Finding):
         )
 
 
+def _gains(judge: Judge, finding: Finding) -> tuple[Gain, ...]:
+    """Return what the actions gain; nothing where that is to be timed and no time is left."""
+    if judge.task.objective.timed and not judge.patience.comparison(ROUNDS):
+        return ()
+    limit_s = min(LIMIT_S, judge.patience.left_s)
+    return gains_of(judge.bench, judge.task, finding.actions, limit_s)
+
+
 def tuned(judge: Judge, finding: Finding, search: Search | None, original: Original | None = None) -> Tuned:
     """Return a finding as a result, with its reference, its gains and where it was measured.
 
@@ -238,7 +247,7 @@ def tuned(judge: Judge, finding: Finding, search: Search | None, original: Origi
         program=task.uri,
         schedule=finding.actions.text(task.space),
         objective=task.objective,
-        steps=gains_of(bench, task, finding.actions),
+        steps=_gains(judge, finding),
         program_after=task.describe(finding.state),
         gflops=None if work is None else work / finding.cost,
         reference=reference_of(judge.environment, bench, task),

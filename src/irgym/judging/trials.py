@@ -14,6 +14,7 @@ import numpy as np
 
 from irgym.base.errors import BaselineError, IrgymError
 from irgym.core import capabilities
+from irgym.core.baseline import ROUNDS as VERSUS_ROUNDS
 from irgym.core.baseline import Versus
 from irgym.core.bench import Bench
 from irgym.core.cost import Measurement
@@ -26,11 +27,20 @@ from irgym.judging.targets import of_baseline
 ROUNDS = 3
 """Measurements of which the least counts; one if costs are exact."""
 
+SURE = 2
+"""Number of programs that are measured again in any case: the reference baseline and the best finalist."""
+
 CLOSE = 4
 """Number of programs, those with the least costs, that are timed in turn with the reference baseline."""
 
 PLACINGS = 2
 """Comparisons with the baseline that rank the close programs."""
+
+CLOSING = 0.6
+"""Share of the time for repetitions for finding the close programs; then these are timed in turn."""
+
+CHOOSING = 0.25
+"""Share of the time left that comparisons for a choice may take, since validation follows."""
 
 
 @dataclass(frozen=True)
@@ -98,15 +108,17 @@ class Trials:
     def closest(self, candidates: Sequence[Candidate]) -> list[Candidate]:
         """Return the `CLOSE` candidates with the least costs, measured once, and the better half again.
 
-        A disturbance may last as long as a measurement, so a single one does not do.
+        A disturbance may last as long as a measurement, so a single one does not do. The first `SURE` are
+        measured however short the time.
         """
         costs = [
-            math.inf if self.patience.over else self.measure(candidate.state).cost for candidate in candidates
+            math.inf if place >= SURE and self.patience.past(CLOSING) else self.measure(candidate.state).cost
+            for place, candidate in enumerate(candidates)
         ]
         better: list[int] = np.argsort(costs, kind="stable")[: 2 * CLOSE].tolist()
         again = {
             place: costs[place]
-            if self.patience.over
+            if self.patience.past(CLOSING)
             else min(costs[place], self.measure(candidates[place].state).cost)
             for place in better
             if costs[place] < math.inf
@@ -119,6 +131,7 @@ class Trials:
         state: Any,
         timeout_s: float | None = None,
         told: Callable[[str], None] | None = None,
+        share: float = 1.0,
     ) -> Versus:
         """Time a state in turn with a baseline.
 
@@ -127,12 +140,16 @@ class Trials:
             state: The state.
             timeout_s: Time limit; by default that of a candidate.
             told: Called with a line of text on how a baseline that tunes gets on.
+            share: Share of the time left for checks that it may take, by the number of its rounds.
 
         Raises:
-            BaselineError: The baseline cannot compute the program.
+            BaselineError: The baseline cannot compute the program, or no time is left.
             IrgymError: The state fails.
         """
-        call = capabilities.baseline_call(self.task, baseline, state)
+        rounds = self.patience.comparison(VERSUS_ROUNDS, share)
+        if not rounds:
+            raise BaselineError(f"no time was left to time it in turn with {baseline}: give more seconds")
+        call = capabilities.baseline_call(self.task, baseline, state, rounds)
         return of_baseline(self.bench.call(call, timeout_s, told), self.task, call)
 
     def in_turn(self, baseline: str, candidates: Sequence[Candidate]) -> dict[Candidate, InTurn]:
@@ -145,11 +162,12 @@ class Trials:
         """
         timings: dict[Candidate, list[Versus]] = {candidate: [] for candidate in candidates}
         repeats = PLACINGS if len(candidates) > 1 and not self.patience.over else 0
+        share = CHOOSING / (PLACINGS * len(candidates))
         for place in self.patience.turns(repeats, len(candidates)):
             candidate = candidates[place]
             if candidate in timings:
                 try:
-                    timings[candidate].append(self.versus(baseline, candidate.state))
+                    timings[candidate].append(self.versus(baseline, candidate.state, share=share))
                 except BaselineError:
                     raise
                 except IrgymError:  # a failing candidate is out, as where costs are measured
@@ -172,7 +190,7 @@ class Trials:
         """
         ratios: list[float] = []
         for _ in self.patience.rounds(ROUNDS):
-            versus = self.versus(baseline, candidate.state)
+            versus = self.versus(baseline, candidate.state, share=CHOOSING)
             if versus.ratio <= 1.0:
                 return False
             ratios += versus.ratios

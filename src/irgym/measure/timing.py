@@ -141,7 +141,7 @@ def interleave(
             if now - told > QUIET_S:
                 restart_clock()
                 told = now
-            long = now - begin > LONG_S and number + 1 >= FEWEST_ROUNDS
+            long = now - begin > LONG_S and number + 1 >= min(rounds, FEWEST_ROUNDS)
             if len(kept) == rounds or long:
                 break
     return (kept + spare)[:rounds]

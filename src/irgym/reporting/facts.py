@@ -40,6 +40,8 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         low, high = result.baseline_noise
         noise = f"timings of the two in turn differ by noise alone, {low:.2f} to {high:.2f}"
         facts.append(("baseline", f"the baseline itself: {result.versus.detail}; {noise}"))
+    if result.versus is None and result.is_baseline:
+        facts.append(("baseline", f"the baseline itself: {result.baseline}"))
     if result.no_baseline:
         facts.append(("baseline", f"none: {result.no_baseline}"))
     if result.no_gain:

@@ -1,5 +1,7 @@
 """Shorter schedules for the same program (after CompilerGym's trajectory minimisation)."""
 
+import math
+import time
 from collections.abc import Hashable, Sequence
 from typing import Any
 
@@ -11,7 +13,7 @@ MOST = 4000
 """Steps of trying to shorten a schedule after which it is left as it is."""
 
 
-def minimise(task: Task[Any], candidate: Candidate) -> Candidate:
+def minimise(task: Task[Any], candidate: Candidate, seconds: float = math.inf) -> Candidate:
     """Leave out actions, and pairs of neighbours, that the resulting program does not need.
 
     Nothing is evaluated: states with equal keys are equal programs.
@@ -19,11 +21,13 @@ def minimise(task: Task[Any], candidate: Candidate) -> Candidate:
     Args:
         task: The program.
         candidate: The program and a schedule that applies.
+        seconds: Time for it.
 
     Returns:
-        The same program with a schedule from which no action and no pair of neighbours can be left out; of
-        one that is so long that finding out takes more than `MOST` steps, as far as that goes.
+        The same program with a schedule from which no action and no pair of neighbours can be left out; if
+        finding out takes more than `MOST` steps or the time, as far as that goes.
     """
+    due = time.monotonic() + seconds
     actions = list(candidate.schedule.actions)
     states = _states(task, task.initial(), actions)
     target = task.key(states[-1])
@@ -34,7 +38,7 @@ def minimise(task: Task[Any], candidate: Candidate) -> Candidate:
     while changed:
         changed = False
         place = len(actions) - 1
-        while place >= 0 and steps < MOST:
+        while place >= 0 and steps < MOST and time.monotonic() < due:
             for span in (1, 2):
                 steps += len(actions) - place - span
                 tail = _states(task, states[place], actions[place + span :])

@@ -25,6 +25,7 @@ class SearchRequest:
             of parts with those of the whole only.
         known: Schedules found before, or the compiler's default ones. They may be longer than an episode;
             actions that no longer apply are skipped.
+        stoppable: Whether an interrupt ends the search alone, once it has found something.
     """
 
     budget: Budget
@@ -34,3 +35,4 @@ class SearchRequest:
     observer: OnProgress | None = None
     evaluated: OnEvaluated | None = None
     known: Sequence[Schedule] = ()
+    stoppable: bool = False

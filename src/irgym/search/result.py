@@ -36,6 +36,7 @@ class SearchResult:
         complete: Whether every reachable program was evaluated, so that the best is optimal.
         begun: Starting candidates of the search that run: the best known schedule, the end of the policy's
             episode, and the best of both, even if many cheaper ones were found later.
+        interrupted: Whether the user ended it.
     """
 
     finalists: tuple[Candidate, ...]
@@ -46,6 +47,7 @@ class SearchResult:
     trace: tuple[TracePoint, ...]
     complete: bool = False
     begun: tuple[Candidate, ...] = ()
+    interrupted: bool = False
 
     @property
     def schedule(self) -> Schedule:

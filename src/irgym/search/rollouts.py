@@ -1,6 +1,6 @@
 """Episodes of a policy: the most probable one, sampled ones, and their states worth evaluating."""
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -9,7 +9,7 @@ import numpy as np
 from irgym.base.errors import IrgymError
 from irgym.core import capabilities
 from irgym.core.actions import Action, ActionSpace, Mask
-from irgym.core.lockstep import Turn, play
+from irgym.core.lockstep import Turn, never, play
 from irgym.core.schedule import Candidate, Schedule, states_along
 from irgym.core.task import Task
 from irgym.policies.policy import Policy, playing
@@ -27,8 +27,8 @@ def policy_of(session: Session) -> Policy:
     return session.policy
 
 
-def most_probable(task: Task[Any], policy: Policy) -> list[Candidate]:
-    """Return the nodes of a policy's most probable episode.
+def most_probable(task: Task[Any], policy: Policy, late: Callable[[], bool] = never) -> list[Candidate]:
+    """Return the nodes of a policy's most probable episode, as far as it gets before it is late.
 
     A program that is made of smaller ones is put together of their episodes: policies learn on programs of
     few operations, and what surrounds an operation in a network distracts them. Behind the episode follow the
@@ -37,10 +37,10 @@ def most_probable(task: Task[Any], policy: Policy) -> list[Candidate]:
     divided = capabilities.ask(task, capabilities.Parts)
     parts: Sequence[Task[Any]] = () if divided is None else divided.parts()
     if divided is None or not parts:
-        [path] = rollout(task, policy, 1, None)
+        [path] = rollout(task, policy, 1, None, late=late)
         return [*path, *finished(task, path)]
     different = {id(part): part for part in parts}
-    ends = {name: most_probable(part, policy)[-1].schedule for name, part in different.items()}
+    ends = {name: most_probable(part, policy, late)[-1].schedule for name, part in different.items()}
     schedule = divided.joined([ends[id(part)] for part in parts])
     states = states_along(task, schedule)
     return [Candidate(state, Schedule(schedule.actions[:steps])) for steps, state in enumerate(states)]
@@ -69,6 +69,7 @@ def rollout(
     episodes: int,
     rng: np.random.Generator | None,
     temperature: float = 1.0,
+    late: Callable[[], bool] = never,
 ) -> list[list[Candidate]]:
     """Return the nodes of episodes of a policy, in lockstep; the most probable one where `rng` is None.
 
@@ -84,6 +85,7 @@ def rollout(
         episodes: Number of episodes.
         rng: Samples the actions.
         temperature: Scores are divided by it before sampling.
+        late: Asked before each step; where it says so, all episodes end in the states that they have reached.
     """
     known = task.job(task.initial()).known is not None
 
@@ -107,7 +109,7 @@ def rollout(
 
     return [
         [Candidate(state, Schedule(tuple(actions[:steps]))) for steps, state in enumerate(states)]
-        for states, actions in play([task] * episodes, choose)
+        for states, actions in play([task] * episodes, choose, late=late)
     ]
 
 

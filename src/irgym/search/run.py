@@ -15,6 +15,9 @@ from irgym.search.result import SearchResult
 from irgym.search.session import Exhausted, Session
 from irgym.search.strategy import Strategy, is_complete
 
+MINIMISING = 0.05
+"""Share of the time of a search that shortening its best schedule may take beyond it."""
+
 
 def run_search(
     strategy: Strategy, task: Task[Any], evaluator: Evaluator, request: SearchRequest
@@ -28,23 +31,27 @@ def run_search(
         task: The program.
         evaluator: Source of costs.
         request: Budget, seed, and what may guide the search.
+
+    Raises:
+        KeyboardInterrupt: The user interrupted it before it found something, or it is not `stoppable`.
     """
     session = Session(task, evaluator, request)
-    ended = False
-    with suppress(Exhausted):
-        session.costs([session.root])
-        session.known = [
-            session.follow(session.root, schedule.actions, math.inf)[-1] for schedule in request.known
-        ]
-        costs = session.costs(session.known)
-        session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
-        strategy.run(session, np.random.default_rng(request.seed))
-        ended = True
+    ended = interrupted = False
+    try:
+        with suppress(Exhausted):
+            _search(strategy, session, request)
+            ended = True
+    except KeyboardInterrupt:
+        if not (request.stoppable and session.finalists):
+            raise
+        interrupted = True
     free = limits_of(task) == UNLIMITED  # within limits, the best of all programs may be out of reach
     return SearchResult(
         # Where transitions are slow, minimising takes time: other finalists wait until one is chosen.
         finalists=tuple(
-            minimise(task, node) if place == 0 and not is_ordered(task) else node
+            minimise(task, node, _spare(request.budget.seconds))
+            if place == 0 and not is_ordered(task)
+            else node
             for place, (_, node) in enumerate(session.finalists)
         ),
         cost=session.best_cost,
@@ -54,4 +61,25 @@ def run_search(
         trace=tuple(session.trace),
         complete=ended and session.whole and task.objective.exact and is_complete(strategy) and free,
         begun=tuple(dict.fromkeys(node for node in session.begun if session.ran(node))),
+        interrupted=interrupted,
     )
+
+
+def _search(strategy: Strategy, session: Session, request: SearchRequest) -> None:
+    """Evaluate the initial state and the known schedules, then run the strategy.
+
+    Raises:
+        Exhausted: The budget is spent.
+    """
+    session.costs([session.root])
+    session.known = [
+        session.follow(session.root, schedule.actions, math.inf)[-1] for schedule in request.known
+    ]
+    costs = session.costs(session.known)
+    session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
+    strategy.run(session, np.random.default_rng(request.seed))
+
+
+def _spare(seconds: float | None) -> float:
+    """Return for how long the best schedule of a search may be shortened, in seconds."""
+    return math.inf if seconds is None else MINIMISING * seconds

@@ -40,7 +40,10 @@ ANSWER = 2
 """Least number of evaluations, however short the time: the original program and the first proposal."""
 
 EXPANSION = 64
-"""Number of transitions made between two looks at the clock."""
+"""Greatest number of transitions made between two looks at the clock."""
+
+EXPANSION_S = 0.25
+"""Seconds of transitions after which fewer are made between two looks."""
 
 
 class Exhausted(Exception):
@@ -84,6 +87,7 @@ class Session:
         self._budget = request.budget
         self._costs: dict[str, float] = {}
         self._stalled = 0
+        self._expansion = EXPANSION
         self._observer = request.observer
         self._evaluated = request.evaluated
         # Changed copies of one schedule share most of their transitions.
@@ -107,6 +111,11 @@ class Session:
     def seconds(self) -> float:
         """Wall-clock time since the session began."""
         return time.perf_counter() - self._start
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left; infinite if time does not limit the search."""
+        return math.inf if self._budget.seconds is None else max(0.0, self._budget.seconds - self.seconds)
 
     @property
     def progress(self) -> float:
@@ -205,7 +214,7 @@ class Session:
         """
         if self._observer is not None:
             seconds = self._budget.seconds
-            left = None if seconds is None else max(0.0, seconds - self.seconds)
+            left = None if seconds is None else self.left_s
             self._observer(SearchProgress(self.evaluations + further, self.best_cost, self.first_cost, left))
 
     def _batch_size(self) -> int:
@@ -292,16 +301,19 @@ class Session:
             if macros or not capabilities.is_macro(self.task, action)
         ]
         children: list[Candidate] = []
-        for begin in range(0, len(moves), EXPANSION):
+        while len(children) < len(moves):
             # Where transitions are slow, a wide expansion alone can take longer than the budget.
-            if begin and self.progress >= 1.0:
+            if children and self.progress >= 1.0:
                 raise Exhausted
-            part = moves[begin : begin + EXPANSION]
+            part = moves[len(children) : len(children) + self._expansion]
+            started = time.perf_counter()
             states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
             children += [
                 Candidate(state, node.schedule.then(action))
                 for (node, action), state in zip(part, states, strict=True)
             ]
+            slow = time.perf_counter() - started > EXPANSION_S
+            self._expansion = max(1, self._expansion // 2) if slow else min(EXPANSION, 2 * self._expansion)
         return children
 
     def step(self, node: Candidate, action: Action) -> Candidate:

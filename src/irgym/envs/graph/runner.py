@@ -1,5 +1,6 @@
 """Running, checking and timing of rewritten models. Runs in the child process."""
 
+import math
 import time
 from dataclasses import replace
 
@@ -50,16 +51,35 @@ def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurem
     return Measurement(Outcome.OK, samples, compile_s)
 
 
-def validate(path: str, graph: Graph, inputs: int, seed: int, threads: int, level: str = OFF) -> Validation:
+def validate(
+    path: str,
+    graph: Graph,
+    inputs: int,
+    seed: int,
+    threads: int,
+    level: str = OFF,
+    seconds: float = math.inf,
+) -> Validation:
     """Compare a rewritten model with the original on several random inputs, and on extreme ones.
+
+    Args:
+        path: The cached original model.
+        graph: The rewritten graph.
+        inputs: Number of ordinary random inputs.
+        seed: Seed of the inputs.
+        threads: Threads of an operator.
+        level: Level of ONNX Runtime's optimiser, a key of `LEVELS`.
+        seconds: Time for it; see `Checks.judge`.
 
     Raises:
         IrgymError: ONNX Runtime refuses the model or the original.
     """
-    # Run the original first: its errors are reported first, and sessions copy the weights.
+    due = time.monotonic() + seconds
+    # The original first: its errors are reported first, and sessions copy the weights.
     checks = checks_on(path, inputs, seed)
     restart_clock()
-    return checks.judge(Program(graph, model_at(path).weights, threads, level).run)
+    program = Program(graph, model_at(path).weights, threads, level)
+    return checks.judge(program.run, due - time.monotonic())
 
 
 def compare(

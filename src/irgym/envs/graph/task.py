@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from irgym.base.errors import ScheduleError
 from irgym.base.options import with_options, word_of
 from irgym.core.actions import Action, Mask
+from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
 from irgym.core.drawing import Drawing
 from irgym.core.objective import TIME, Objective
@@ -39,8 +40,6 @@ from irgym.measure.machine import threads_text
 HORIZON = 100
 """Steps of an episode."""
 
-VERSUS_ROUNDS = 15
-"""Rounds of an interleaved comparison (see the measuring guide)."""
 
 NODES = Objective("nodes", "", "operators of the graph", exact=True, timed=False)
 """The number of operators."""
@@ -257,7 +256,12 @@ class GraphTask(Task[GraphState]):
         """Return the call that compares the model's results with those of the original."""
         return Call(f"{RUNNER}:validate", (self.path, state.graph, inputs, seed, self.threads, state.level))
 
-    def baseline_call(self, name: str, state: GraphState) -> Call:
+    def validation_within(self, state: GraphState, inputs: int, seed: int, seconds: float) -> Call:
+        """Return the same call, which leaves out inputs for which there is no time."""
+        arguments = (self.path, state.graph, inputs, seed, self.threads, state.level, seconds)
+        return Call(f"{RUNNER}:validate", arguments)
+
+    def baseline_call(self, name: str, state: GraphState, rounds: int = ROUNDS) -> Call:
         """Return the call that times a baseline and this state in turn.
 
         The baseline is the original, optimised or run by another tool. Equality saturation uses the task's
@@ -274,19 +278,19 @@ class GraphTask(Task[GraphState]):
                 rules,
                 self.block,
                 self.threads,
-                VERSUS_ROUNDS,
+                rounds,
                 with_options(SATURATIONS[word.name], word.options, word.name),
             )
             return Call(
                 "irgym.envs.graph.eqsat.running:against", (self.path, state.graph, state.level, settings)
             )
-        arguments = (self.uri, self.path, state.graph, state.level, name, self.threads, VERSUS_ROUNDS)
+        arguments = (self.uri, self.path, state.graph, state.level, name, self.threads, rounds)
         return Call(f"{RUNNER}:compare", arguments)
 
     def stage_call(self, before: GraphState, after: GraphState) -> Call:
         """Return the call that times two states in turn."""
         states = ((before.graph, before.level), (after.graph, after.level))
-        return Call(f"{RUNNER}:stages", (self.path, *states, self.threads, VERSUS_ROUNDS))
+        return Call(f"{RUNNER}:stages", (self.path, *states, self.threads, ROUNDS))
 
     def describe(self, state: GraphState) -> str:
         """Return the operators, a line each, and the level of ONNX Runtime's optimiser if it is on."""

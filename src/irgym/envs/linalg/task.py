@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.actions import Action, ActionSpace
+from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
@@ -28,9 +29,6 @@ from irgym.envs.linalg.transitions import Transitions
 from irgym.measure.baselines import held_to
 from irgym.measure.machine import threads_text
 from irgym.measure.timing import Timing
-
-VERSUS_ROUNDS = 15
-"""Rounds of an interleaved comparison (see the measuring guide)."""
 
 
 class LinalgTask(Transitions, Task[LinalgState]):
@@ -147,9 +145,9 @@ class LinalgTask(Transitions, Task[LinalgState]):
 
         return VIEWS
 
-    def baseline_call(self, name: str, state: LinalgState) -> Call:
+    def baseline_call(self, name: str, state: LinalgState, rounds: int = ROUNDS) -> Call:
         """Return the call that times a baseline and the scheduled program in turn."""
-        arguments = (self.uri, self.text, self.script(state), self.target, name, VERSUS_ROUNDS, self.threads)
+        arguments = (self.uri, self.text, self.script(state), self.target, name, rounds, self.threads)
         return Call("irgym.envs.linalg.runner:compare", arguments, held_to(self.target))
 
     def describe(self, state: LinalgState) -> str:

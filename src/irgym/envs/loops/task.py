@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action, Mask
+from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule, replay
@@ -23,9 +24,6 @@ from irgym.envs.loops.sketches import route, sketch
 from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.baselines import held_to
 from irgym.measure.timing import Timing
-
-VERSUS_ROUNDS = 15
-"""Rounds of an interleaved comparison (see the measuring guide)."""
 
 PARALLEL_TIMING = Timing(budget_ns=30_000_000, sample_ns=3_000_000, slow_ns=30_000_000, clock="process")
 """Timing of kernels on several threads: samples long enough to make the start of threads negligible."""
@@ -156,9 +154,9 @@ class LoopsTask(Task[LoopsState]):
         arguments = (self.uri, state.nest, self.backend.name, self.target, inputs, seed)
         return Call("irgym.envs.loops.runner:validate", arguments)
 
-    def baseline_call(self, name: str, state: LoopsState) -> Call:
+    def baseline_call(self, name: str, state: LoopsState, rounds: int = ROUNDS) -> Call:
         """Return the call that times a baseline and a nest in turn."""
-        arguments = (self.uri, state.nest, self.backend.name, self.target, name, VERSUS_ROUNDS, self.timing)
+        arguments = (self.uri, state.nest, self.backend.name, self.target, name, rounds, self.timing)
         held = held_to(self.target) if name in ("numpy", "torch") else ()
         return Call("irgym.envs.loops.runner:compare", arguments, held)
 
@@ -166,7 +164,7 @@ class LoopsTask(Task[LoopsState]):
         """Return the call that times a nest and the core's peak in turn; None on several threads."""
         if self.threads > 1:
             return None
-        arguments = (self.uri, state.nest, self.backend.name, self.target, VERSUS_ROUNDS)
+        arguments = (self.uri, state.nest, self.backend.name, self.target, ROUNDS)
         return Call("irgym.envs.loops.runner:share_of_peak", arguments)
 
     def describe(self, state: LoopsState) -> str:

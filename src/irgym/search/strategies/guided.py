@@ -1,5 +1,6 @@
 """Search led by a policy: rollouts find good regions, random changes of the best schedules refine them."""
 
+import math
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, ClassVar
@@ -22,6 +23,12 @@ from irgym.search.rollouts import (
 from irgym.search.session import Session
 from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.rollout import Rollout
+
+FIRST = 0.6
+"""Share of the budget after which the most probable episode ends where it is: it is to be evaluated too."""
+
+ROUND = 0.3
+"""Share of the time left that the episodes of a round may take; one is always played."""
 
 GROWTH = 2
 """Changed schedules in the first round, and how many more there are in each further one."""
@@ -64,7 +71,9 @@ class Guided:
             IrgymError: The session has no policy.
         """
         policy = policy_of(session)
-        greedy = most_probable(session.task, policy)
+        started = session.seconds
+        greedy = most_probable(session.task, policy, lambda: session.progress >= FIRST)
+        episode_s = session.seconds - started
         session.begun.append(outcome(session.task, greedy))
         elite = select(session, [*session.known, *candidates(session.task, greedy)], self.elite)
         session.begun.append(elite[0])
@@ -72,7 +81,14 @@ class Guided:
         known = session.task.job(session.root.state).known is not None
         temperature = 1.0
         for number in count(1):
-            paths = rollout(session.task, policy, self.rollouts, rng, temperature)
+            paths = rollout(
+                session.task,
+                policy,
+                self._affordable(session, episode_s),
+                rng,
+                temperature,
+                lambda: session.progress >= 1.0,
+            )
             sampled = [node for path in paths for node in (_whole(session, path) if known else path[-1:])]
             elite = select(session, [*elite, *self._sketched(session, rng), *sampled], self.elite)
             mutations = min(self.mutations, GROWTH * number)
@@ -81,6 +97,12 @@ class Guided:
             temperature *= self.heating
             if temperature > self.hottest:
                 temperature = 1.0
+
+    def _affordable(self, session: Session, episode_s: float) -> int:
+        """Return how many episodes to play, so that changes of the best schedules have their turn too."""
+        if math.isinf(session.left_s):
+            return self.rollouts
+        return min(self.rollouts, max(1, int(ROUND * session.left_s / max(episode_s, 1e-6))))
 
     def _sketched(self, session: Session, rng: np.random.Generator) -> list[Candidate]:
         drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]

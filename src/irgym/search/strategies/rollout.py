@@ -22,6 +22,6 @@ class Rollout:
             IrgymError: The session has no policy.
         """
         del rng
-        path = most_probable(session.task, policy_of(session))
+        path = most_probable(session.task, policy_of(session), lambda: session.progress >= 1.0)
         session.begun.append(outcome(session.task, path))
         session.costs(candidates(session.task, path))

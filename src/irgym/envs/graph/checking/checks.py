@@ -5,10 +5,13 @@ from that file.
 """
 
 import math
+import time
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from enum import Enum
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -116,129 +119,186 @@ def _ordinary(
     return found, dict(zip(drawn, found.inputs, strict=True))
 
 
+class Kind(Enum):
+    """Kinds of inputs: random ones, random ones of other sizes, unusual ones."""
+
+    ORDINARY = "ordinary"
+    RESIZED = "resized"
+    EXTREME = "extreme"
+
+
 @dataclass(frozen=True)
-class Extreme:
-    """Inputs of an unusual kind, and the expected results.
+class Check:
+    """Inputs on which a model is checked.
 
     Attributes:
-        name: A description of the inputs.
+        kind: Their kind.
+        name: Their sizes, or a description of unusual ones; else empty.
         feeds: The inputs by name.
         problem: The expected results; None if the original model has none on these inputs.
         why: The reason why it has none.
     """
 
+    kind: Kind
     name: str
     feeds: Mapping[str, Array]
     problem: Problem | None
     why: str = ""
 
+    @property
+    def where(self) -> str:
+        """How a message about these inputs begins."""
+        words = {Kind.ORDINARY: "", Kind.RESIZED: f"at {self.name}: ", Kind.EXTREME: f"on {self.name}: "}
+        return words[self.kind]
 
-@dataclass(frozen=True)
+
 class Checks:
-    """Inputs and expected results for checking a model.
+    """Inputs and expected results for checking models, made one after the other as far as there is time.
+
+    What is made is kept for the next model.
+
+    Args:
+        path: The cached original model.
+        inputs: Number of ordinary inputs.
+        seed: Seed of the inputs.
 
     Attributes:
-        ordinary: Expected results on random inputs, and the inputs by name.
-        extremes: Inputs of unusual kinds.
-        resized: For descriptions of other sizes of open dimensions, the same as in `ordinary`.
+        made: The checks so far.
+
+    Raises:
+        CompileError: The original model does not run.
+        ProgramError: The range of an input cannot be inferred.
     """
 
-    ordinary: Sequence[tuple[Problem, Mapping[str, Array]]]
-    extremes: Sequence[Extreme]
-    resized: Mapping[str, tuple[Problem, Mapping[str, Array]]] = field(
-        default_factory=dict[str, tuple[Problem, Mapping[str, Array]]]
-    )
+    def __init__(self, path: str, inputs: int, seed: int) -> None:
+        self.made: list[Check] = []
+        self._path, self._seed = path, seed
+        self._runners = Runners(path)
+        graph = model_at(path).graph
+        self._sizes = other_sizes(dict(graph.profile), graph.least)
+        others = [self._resized] * (WANTED if graph.profile else 0)
+        first, *further = (partial(self._ordinary, place) for place in range(inputs))
+        # The most telling come first, since there may be no time for more.
+        self._left = deque([first, *others[:1], *self._extremes(), *further, *others[1:]])
+        self._least = 1 + len(others[:1])
 
-    def judge(self, run: Callable[[Mapping[str, Array]], Sequence[Array]]) -> Validation:
+    def judge(
+        self, run: Callable[[Mapping[str, Array]], Sequence[Array]], seconds: float = math.inf
+    ) -> Validation:
         """Compare a model with the original, up to the first difference.
 
         Args:
             run: Returns the model's results on inputs.
+            seconds: Time for it; inputs for which there is none are left out, but never the first ordinary
+                ones and the first of other sizes.
 
         Raises:
-            CompileError: The model does not run on ordinary inputs.
+            CompileError: The model, or the original, does not run on ordinary inputs.
+            ProgramError: The original's file does not run.
         """
-        problems = [expected for expected, _ in self.ordinary]
         said = list[Agreement]()
-        for where, checked, feeds in self._all():
+        for check in self._each(time.monotonic() + seconds):
+            if check.problem is None:
+                continue
             try:
-                said.append(checked.judge(run(feeds)))
+                said.append(check.problem.judge(run(check.feeds)))
             except CompileError as error:
-                if not where:
+                if check.kind is Kind.ORDINARY:
                     raise
                 said.append(Agreement(math.inf, str(error)))
             if not said[-1].ok:
-                said[-1] = replace(said[-1], detail=f"{where}{said[-1].detail}")
+                said[-1] = replace(said[-1], detail=f"{check.where}{said[-1].detail}")
                 break
-        found = validation(problems, said, "; ".join([ALLOWED, *self._sizes(), *self._left_out()]))
-        problems += [checked for checked, _ in self.resized.values()]
-        told = [*problems, *(extreme.problem for extreme in self.extremes if extreme.problem is not None)]
-        return replace(found, inputs=len(told), blind=found.blind or untelling(told))
+        told = [(check.kind, check.problem) for check in self.made if check.problem is not None]
+        ordinary = [checked for kind, checked in told if kind is Kind.ORDINARY]
+        found = validation(ordinary, said, "; ".join([ALLOWED, *self._covered()]))
+        blind = found.blind or untelling([checked for _, checked in told])
+        return replace(found, inputs=len(told), blind=blind)
 
-    def _all(self) -> Iterator[tuple[str, Problem, Mapping[str, Array]]]:
-        yield from (("", checked, feeds) for checked, feeds in self.ordinary)
-        for sizes, (checked, feeds) in self.resized.items():
-            yield f"at {sizes}: ", checked, feeds
-        for extreme in self.extremes:
-            if extreme.problem is not None:
-                yield f"on {extreme.name}: ", extreme.problem, extreme.feeds
+    def _each(self, due: float) -> Iterator[Check]:
+        """Yield the checks that there are, and further ones while there is time on the monotonic clock."""
+        yield from self.made
+        took_s = 0.0
+        while self._left and (len(self.made) < self._least or time.monotonic() + took_s < due):
+            started = time.monotonic()
+            with _original_runs():
+                check = self._left[0]()
+            self._left.popleft()
+            if check is not None:
+                self.made.append(check)
+                yield check
+            took_s = time.monotonic() - started
 
-    def _sizes(self) -> Iterator[str]:
-        if self.resized:
-            yield f"also at {'; '.join(self.resized)}"
+    def _ordinary(self, place: int) -> Check:
+        checked, feeds = _ordinary(self._path, self._seed + 2 * place, self._runners)
+        return Check(Kind.ORDINARY, "", feeds, checked)
 
-    def _left_out(self) -> Iterator[str]:
-        """Yield descriptions of the inputs that are left out, with the reasons."""
+    def _resized(self) -> Check | None:
+        """Return ordinary inputs of the next other sizes that the model accepts; None if there are none."""
+        for sizes in self._sizes:
+            with suppress(ProgramError, CompileError):  # most models refuse some sizes
+                checked, feeds = _ordinary(self._path, self._seed, self._runners, sizes)
+                return Check(Kind.RESIZED, text_of(sizes), feeds, checked)
+        self._least = 1
+        return None
+
+    def _extremes(self) -> Iterator[Callable[[], Check]]:
+        """Yield functions that return inputs of unusual kinds."""
+        proto, graph, weights = model_at(self._path)
+        inputs, ranges, compared = inputs_of(proto), ranges_of(proto), compared_with(graph, weights)
+        usual = draw(inputs, ranges, self._seed)
+        finite_only = any("." in node.operator or node.operator in SPREADING for node in graph.nodes.values())
+        for style, feeds in extremes(inputs, usual, ranges, wrapping(proto), self._seed, compared):
+            if not (style.special and finite_only):
+                yield partial(self._extreme, style, feeds, compared)
+
+    def _extreme(self, style: Style, feeds: Mapping[str, Array], compared: Sequence[float]) -> Check:
+        """Return inputs of an unusual kind, moved in their last bits except for the model's thresholds."""
+        try:
+            [results] = results_of_file(self._path, feeds)
+        except ProgramError as error:
+            why = f"on which the original model does not run ({error})"
+            return Check(Kind.EXTREME, style.name, feeds, None, why)
+        if not any(finite(result).any() for result in results):
+            why = "on which the original model has no finite result"
+            return Check(Kind.EXTREME, style.name, feeds, None, why)
+        ordinary = self.made[0].problem
+        assert ordinary is not None
+        expected = [
+            _loosened(result, usual, style)
+            for result, usual in zip(
+                self._runners.expected(feeds, _moved(feeds, self._seed, compared)),
+                ordinary.expected,
+                strict=True,
+            )
+        ]
+        found = Problem(list(feeds.values()), as_in_file(expected, results))
+        return Check(Kind.EXTREME, style.name, feeds, found)
+
+    def _covered(self) -> Iterator[str]:
+        """Yield which other sizes were checked, and what was left out and why."""
+        sizes = [check.name for check in self.made if check.kind is Kind.RESIZED]
+        if sizes:
+            yield f"also at {'; '.join(sizes)}"
         by_reason: dict[str, list[str]] = {}
-        for extreme in self.extremes:
-            if extreme.problem is None:
-                by_reason.setdefault(extreme.why, []).append(extreme.name)
+        for check in self.made:
+            if check.problem is None:
+                by_reason.setdefault(check.why, []).append(check.name)
         for why, names in by_reason.items():
             yield f"left out: {', '.join(names)}, {why}"
+        if self._left:
+            yield f"{len(self._left)} further inputs were left out for lack of time"
 
 
 @lru_cache(maxsize=1)
 def checks_on(path: str, inputs: int, seed: int) -> Checks:
-    """Return the inputs and expected results for checking results of a model.
-
-    Args:
-        path: The cached model.
-        inputs: Number of ordinary inputs.
-        seed: Seed of the inputs.
+    """Return the checks of the results of a model; see `Checks`.
 
     Raises:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
     with _original_runs():
-        runners = Runners(path)
-        ordinary = [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
-        extreme = _extremes(path, seed, runners, ordinary[0][0]) if ordinary else ()
-        return Checks(ordinary, extreme, _resized(path, seed, runners) if ordinary else {})
-
-
-def _resized(path: str, seed: int, runners: Runners) -> dict[str, tuple[Problem, Mapping[str, Array]]]:
-    """Return ordinary inputs of other sizes, those that the model accepts, with the expected results."""
-    found: dict[str, tuple[Problem, Mapping[str, Array]]] = {}
-    graph = model_at(path).graph
-    for sizes in other_sizes(dict(graph.profile), graph.least):
-        if len(found) == WANTED:
-            break
-        with suppress(ProgramError, CompileError):  # most models refuse some sizes
-            found[text_of(sizes)] = _ordinary(path, seed, runners, sizes)
-    return found
-
-
-def _extremes(path: str, seed: int, runners: Runners, ordinary: Problem) -> list[Extreme]:
-    """Return inputs of unusual kinds, with the expected results."""
-    proto, graph, weights = model_at(path)
-    inputs, ranges, compared = inputs_of(proto), ranges_of(proto), compared_with(graph, weights)
-    drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed, compared)
-    finite_only = any("." in node.operator or node.operator in SPREADING for node in graph.nodes.values())
-    return [
-        _extreme(path, style, feeds, _moved(feeds, seed, compared), runners, ordinary)
-        for style, feeds in drawn
-        if not (style.special and finite_only)
-    ]
+        return Checks(path, inputs, seed)
 
 
 def _moved(feeds: Mapping[str, Array], seed: int, compared: Sequence[float]) -> dict[str, Array]:
@@ -246,27 +306,6 @@ def _moved(feeds: Mapping[str, Array], seed: int, compared: Sequence[float]) -> 
     return {
         name: nudged(array, (seed, place), 2, compared) for place, (name, array) in enumerate(feeds.items())
     }
-
-
-def _extreme(
-    path: str,
-    style: Style,
-    feeds: Mapping[str, Array],
-    others: Mapping[str, Array],
-    runners: Runners,
-    ordinary: Problem,
-) -> Extreme:
-    try:
-        [results] = results_of_file(path, feeds)
-    except ProgramError as error:
-        return Extreme(style.name, feeds, None, f"on which the original model does not run ({error})")
-    if not any(finite(result).any() for result in results):
-        return Extreme(style.name, feeds, None, "on which the original model has no finite result")
-    expected = [
-        _loosened(result, usual, style)
-        for result, usual in zip(runners.expected(feeds, others), ordinary.expected, strict=True)
-    ]
-    return Extreme(style.name, feeds, Problem(list(feeds.values()), as_in_file(expected, results)))
 
 
 def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:

@@ -104,15 +104,14 @@ class Graph:
         Args:
             sizes: Sizes of the open dimensions, by name.
         """
-        return replace(
-            self,
-            types={value: kind.at(sizes) for value, kind in self.types.items()},
-            weights={
-                name: weight.at(sizes) if isinstance(weight, Sizes) else weight
-                for name, weight in self.weights.items()
-            },
-            profile=(),
-        )
+        return self._fixed(_types_at(self.types, sizes), _weights_at(self.weights, sizes))
+
+    def _fixed(self, types: Mapping[str, TensorType], weights: Mapping[str, Weight]) -> "Graph":
+        """Return the same with other types and weights, those at some sizes."""
+        graph = replace(self, types=types, weights=weights, profile=())
+        if "order" in self.__dict__:
+            graph.__dict__["order"] = self.order
+        return graph
 
     @property
     def least(self) -> Mapping[str, int]:
@@ -300,8 +299,16 @@ class Graph:
             rewrite: The rewrite that made it.
             fresh: Names of the nodes that are new or changed.
         """
-        if "order" not in self.__dict__:
-            return
+        if "order" in self.__dict__:
+            self._hand_on_along_order(graph, rewrite, fresh)
+        if self.profile and "measured" in self.__dict__:
+            sizes, before = dict(self.profile), self.measured
+            types = {**before.types, **_types_at(rewrite.types, sizes)}
+            weights = {**before.weights, **_weights_at(rewrite.weights, sizes)}
+            graph.__dict__["measured"] = graph._fixed(types, weights)
+
+    def _hand_on_along_order(self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str]) -> None:
+        """Fill the cached properties that are computed along the order of nodes; see `_hand_on`."""
         roots = self.remade(rewrite)
         if len(roots) == 1:
             order = reordered(self.order, graph.nodes, graph.producers, rewrite.added, *roots)
@@ -318,6 +325,16 @@ class Graph:
             graph.__dict__["sizes"] = along(graph.order, self.sizes, fresh, gone, graph._size_of)
         if "digests" in self.__dict__:
             graph.__dict__["digests"] = along(graph.order, self.digests, fresh, gone, graph._digest_of)
+
+
+def _types_at(types: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[str, TensorType]:
+    return {value: kind.at(sizes) for value, kind in types.items()}
+
+
+def _weights_at(weights: Mapping[str, Weight], sizes: Mapping[str, int]) -> dict[str, Weight]:
+    return {
+        name: weight.at(sizes) if isinstance(weight, Sizes) else weight for name, weight in weights.items()
+    }
 
 
 def _makers(graph: Graph, rewrite: Rewrite) -> Iterator[str]:

@@ -58,7 +58,8 @@ def applied(
     """Return the graph after a rule was applied at some sites in order, and the rewrites.
 
     Sites that earlier rewrites removed are skipped, and so are sites at which the rule fails, which the
-    finder's `failures` record. The sites of the new graph are not computed.
+    finder's `failures` record. The sites of the new graph are not computed. Sites that are far enough apart
+    are rewritten at once, since each rewrite alone takes time in proportion to the whole graph.
 
     Args:
         finder: Finder with the rules.
@@ -69,27 +70,98 @@ def applied(
     if len(sites) == 1:
         after, rewrite = _rewrite(finder, state.graph, place, sites[0])
         return after, [rewrite] if rewrite else []
-    alone = finder.alone(place)
+    alone, rule = finder.alone(place), finder.rules[place]
     graph, rewrites = state.graph, list[Rewrite]()
     found = {
         name: tuple([(0, site) for number, site in many if number == place])
         for name, many in state.sites.items()
     }
-    for site in sites:
-        now = site
-        if rewrites:
-            now = next(
-                (known for many in found.values() for _, known in many if known.name == site.name), None
-            )
-        if now is None or not finder.rules[place].apart(graph, now):
+    waiting = list(sites)
+    while waiting:
+        first, *others = waiting if rule.far else _apart(graph, waiting)
+        waiting = [site for site in waiting if site is not first and site not in others]
+        if not rule.apart(graph, first):
             continue
         before = graph
-        graph, rewrite = _rewrite(finder, before, place, now)
-        if rewrite is None:
-            continue
-        rewrites.append(rewrite)
-        found = alone.after(found, before, [rewrite], graph, near=True)
+        graph, done = _rewrite_all(finder, before, place, [first, *others])
+        if done:
+            rewrites += done
+            found = alone.after(found, before, done, graph, near=True)
+            present = {site.name: site for many in found.values() for _, site in many}
+            waiting = [present[site.name] for site in waiting if site.name in present]
     return graph, rewrites
+
+
+def _apart(graph: Graph, sites: Sequence[Site]) -> list[Site]:
+    """Return the first site and others whose rewrites can neither see nor change each other's surroundings.
+
+    A site close to one before it is left out, and so are those close to it: they come later, in order.
+    """
+    if len(sites[0].makers) > 1:
+        return [sites[0]]
+    chosen: list[Site] = []
+    taken = set[str]()
+    for site in sites:
+        around = _surroundings(graph, site)
+        if len(site.makers) == 1 and taken.isdisjoint(around):
+            chosen.append(site)
+        taken |= around
+    return chosen
+
+
+def _surroundings(graph: Graph, site: Site) -> set[str]:
+    """Return the names of the nodes of a site, of those that make their operands, and of their users."""
+    found = set(site.members)
+    for name in site.members:
+        node = graph.nodes[name]
+        found.update(graph.producers[value] for value in node.operands if value in graph.producers)
+        found.update(user for value in node.results for user in graph.users.get(value, ()))
+    return found
+
+
+def _rewrite_all(
+    finder: Finder, graph: Graph, place: int, sites: Sequence[Site]
+) -> tuple[Graph, list[Rewrite]]:
+    """Return the graph after a rule was applied at sites that are far apart, and the rewrites."""
+    if len(sites) > 1:
+        try:
+            rewrites = [finder.rules[place].rewrite(graph, site, finder.block) for site in sites]
+            after = graph.rewritten(_joined(rewrites))
+            _ = after.order  # raises an error if there is a circle
+        except (RuleError, ScheduleError):  # one after the other, so that a failure concerns one site
+            pass
+        else:
+            return after, rewrites
+    done = list[Rewrite]()
+    for site in sites:
+        graph, rewrite = _rewrite(finder, graph, place, site)
+        done += [] if rewrite is None else [rewrite]
+    return graph, done
+
+
+def _joined(rewrites: Sequence[Rewrite]) -> Rewrite:
+    """Return several rewrites as one.
+
+    Raises:
+        ScheduleError: Two of them give different things the same name.
+    """
+    added = [node for rewrite in rewrites for node in rewrite.added]
+    weights = {name: weight for rewrite in rewrites for name, weight in rewrite.weights.items()}
+    made = [value for node in added for value in node.results]
+    equal = all(
+        weights[name].digest == weight.digest
+        for rewrite in rewrites
+        for name, weight in rewrite.weights.items()
+    )
+    if len(set(made)) < len(made) or not equal or not weights.keys().isdisjoint(made):
+        raise ScheduleError("two rewrites make values of one name: apply them one after the other")
+    return Rewrite(
+        tuple(name for rewrite in rewrites for name in rewrite.removed),
+        tuple(added),
+        weights,
+        {name: kind for rewrite in rewrites for name, kind in rewrite.types.items()},
+        {old: new for rewrite in rewrites for old, new in rewrite.replaced.items()},
+    )
 
 
 def _rewrite(finder: Finder, graph: Graph, place: int, site: Site) -> tuple[Graph, Rewrite | None]:

@@ -1,0 +1,115 @@
+"""How the time of `tune` is divided between the search and the checks after it."""
+
+import math
+import time
+from dataclasses import dataclass
+from typing import Any
+
+from irgym.core.cost import Measurement
+from irgym.core.task import Task
+from irgym.judging.patience import Patience, checks_bound, first_seconds
+from irgym.search.budget import LEAST_S
+
+SHARE = 0.4
+"""Share of the time that is left after evaluating the original program that checks get, if they need it."""
+
+CHOOSING = 0.4
+"""Share of the checks' time for choosing among finalists; then the result is validated and compared."""
+
+SEARCHING = 0.3
+"""Share of the given time that the search gets at least, even if all then takes longer."""
+
+PATIENT = 0.2
+"""Share of the bound on checks after which measurements are no longer repeated, where no time was given."""
+
+LEAST_CHECKS_S = 2.0
+"""Least time of the checks of a program that takes no time itself."""
+
+LEAST_PROGRAMS = 8
+"""Programs that the least checks prepare, such as compile."""
+
+LEAST_RUNS = 30
+"""Runs of a program in the least checks: expected results and their rounding, costs, one comparison."""
+
+OVERRUN = 1.2
+"""Factor of the given time up to which a command may take longer without a warning."""
+
+OVERRUN_S = 10.0
+"""Seconds beyond that, likewise."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Times of a search and its checks, once the original program has been evaluated.
+
+    Attributes:
+        seconds: Time of the whole, in seconds; infinite if the search ends by other limits.
+        started: When it began, on the monotonic clock.
+        bound_s: What checks take at most, if they are not hurried.
+        checks_s: Seconds that they get.
+        least_s: What they take at least.
+        run_s: Time of one run of the original program.
+        prepare_s: Time for preparing it, such as compiling.
+    """
+
+    seconds: float
+    started: float
+    bound_s: float
+    checks_s: float
+    least_s: float
+    run_s: float
+    prepare_s: float
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the whole is to have ended."""
+        return self.seconds - (time.monotonic() - self.started)
+
+    @property
+    def search_s(self) -> float | None:
+        """Seconds for the search; None if its time is not limited."""
+        if math.isinf(self.seconds):
+            return None
+        return max(LEAST_S, SEARCHING * self.seconds, self.left_s - self.checks_s)
+
+    def patience(self, hurried: bool = False) -> Patience:
+        """Return the patience of checks that begin now; of the least ones where the user waits."""
+        if hurried:
+            return Patience(0.0, self.least_s, self.run_s, self.prepare_s)
+        if math.isinf(self.seconds):
+            return Patience(PATIENT * self.bound_s)
+        whole_s = max(self.left_s, self.least_s)
+        return Patience(CHOOSING * whole_s, whole_s, self.run_s, self.prepare_s)
+
+    @property
+    def overrun(self) -> str:
+        """Sentence that says that the whole takes longer than it should; empty if it does not."""
+        expected_s = time.monotonic() - self.started + self.least_s
+        if expected_s <= OVERRUN * self.seconds + OVERRUN_S:
+            return ""
+        return (
+            f"preparing the original program takes {self.prepare_s:.1f} s and a run {self.run_s:.1f} s, so "
+            f"{self.seconds:g} s are too short: the search stops after its first candidates, and all takes "
+            f"{expected_s:.0f} s or more"
+        )
+
+
+def plan_of(
+    task: Task[Any], first: Measurement, first_s: float, seconds: float | None, started: float
+) -> Plan:
+    """Return the plan for a program.
+
+    Args:
+        task: The program.
+        first: Measurement of the original program.
+        first_s: Seconds that it took now.
+        seconds: Time of the whole; None if it is not limited.
+        started: When the whole began, on the monotonic clock.
+    """
+    run_s = first.cost * 1e-9 if task.objective.timed and first.ok else 0.0
+    bound_s = checks_bound(task, first.cost, max(first_s, first_seconds(task, first)))
+    least_s = LEAST_CHECKS_S + LEAST_PROGRAMS * first.compile_s + LEAST_RUNS * run_s
+    whole_s = math.inf if seconds is None else seconds
+    share_s = SHARE * (whole_s - (time.monotonic() - started))
+    checks_s = min(bound_s, max(share_s, least_s))
+    return Plan(whole_s, started, bound_s, checks_s, least_s, run_s, first.compile_s)
