@@ -5,6 +5,7 @@ from that file.
 """
 
 import math
+import time
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
 from irgym.envs.graph.checking.rounding import Runners, compared_with, nudged
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
+from irgym.envs.graph.programs.samples import bounds_in, sizes_of
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import CompileError
 from irgym.measure.checking.agreement import Agreement
@@ -35,6 +37,9 @@ SEED = 20261122
 
 EXTREME = 4.0
 """Factor of the allowances on extreme inputs, where wrong results are far off."""
+
+SAMPLES_S = 30.0
+"""Time in seconds after which no further samples of the user's are prepared."""
 
 SPREADING = frozenset(
     {
@@ -62,7 +67,7 @@ ALLOWED = "8 times the effect of changes in the last bits of inputs and weights,
 
 
 def feeds_of(path: str, seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Return random inputs of a model.
+    """Return random inputs of a model, within the bounds of its user's samples.
 
     Args:
         path: The cached model.
@@ -72,19 +77,24 @@ def feeds_of(path: str, seed: int, sizes: Mapping[str, int] | None = None) -> di
     Raises:
         ProgramError: The range of an input cannot be inferred.
     """
-    proto = model_at(path).proto
-    return draw(inputs_of(proto, sizes), ranges_of(proto), seed)
+    proto, *_, samples = model_at(path)
+    return draw(inputs_of(proto, sizes), ranges_of(proto), seed, bounds_in(samples))
 
 
 @lru_cache(maxsize=4)
 def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
-    """Return the expected results on random inputs, and the inputs by name.
+    """Return the expected results on the user's first sample, or random inputs, and the inputs by name.
 
     Raises:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
     with _original_runs():
-        return _ordinary(path, seed, Runners(path))
+        samples = model_at(path).samples
+        return (
+            _sampled(path, samples[0], seed, Runners(path))
+            if samples
+            else _ordinary(path, seed, Runners(path))
+        )
 
 
 @contextmanager
@@ -103,17 +113,42 @@ def _ordinary(
     path: str, seed: int, runners: Runners, sizes: Mapping[str, int] | None = None
 ) -> tuple[Problem, Mapping[str, Array]]:
     """Return the expected results on ordinary inputs, and the inputs by name."""
-    drawn = feeds_of(path, seed, sizes)
+    drawn, another = feeds_of(path, seed, sizes), feeds_of(path, seed + 1, sizes)
 
     def tried(scale: float) -> Problem:
-        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        results, other = results_of_file(path, feeds, feeds_of(path, seed + 1, sizes))
-        others = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
-        expected = as_in_file(runners.expected(feeds, others), results)
-        return problem(list(feeds.values()), expected, {"its results on other inputs": other})
+        return _problem(
+            path, {name: _scaled(array, scale) for name, array in drawn.items()}, another, seed, runners
+        )
 
     found = best_problem(tried)
     return found, dict(zip(drawn, found.inputs, strict=True))
+
+
+def _problem(
+    path: str, feeds: Mapping[str, Array], another: Mapping[str, Array], seed: int, runners: Runners
+) -> Problem:
+    """Return the expected results on some inputs, where those on other inputs must not pass."""
+    results, other = results_of_file(path, feeds, another)
+    nearby = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
+    expected = as_in_file(runners.expected(feeds, nearby), results)
+    return problem(list(feeds.values()), expected, {"its results on other inputs": other})
+
+
+def _sampled(
+    path: str, sample: Mapping[str, Array], seed: int, runners: Runners
+) -> tuple[Problem, Mapping[str, Array]]:
+    """Return the expected results on a sample of the user's, and the sample."""
+    another = feeds_of(path, seed + 1, sizes_of(model_at(path).proto, sample))
+    return _problem(path, sample, another, seed, runners), sample
+
+
+def _samples(path: str, seed: int, runners: Runners) -> Iterator[tuple[Problem, Mapping[str, Array]]]:
+    """Yield the user's samples with the expected results, the first and more while there is time."""
+    until = time.monotonic() + SAMPLES_S
+    for place, sample in enumerate(model_at(path).samples):
+        if place and time.monotonic() > until:
+            return
+        yield _sampled(path, sample, seed, runners)
 
 
 @dataclass(frozen=True)
@@ -140,11 +175,15 @@ class Checks:
     Attributes:
         ordinary: Expected results on random inputs, and the inputs by name.
         extremes: Inputs of unusual kinds.
+        samples: The same as in `ordinary` for samples of the user's, which are compared first.
+        given: Number of samples that the user gave.
         resized: For descriptions of other sizes of open dimensions, the same as in `ordinary`.
     """
 
     ordinary: Sequence[tuple[Problem, Mapping[str, Array]]]
     extremes: Sequence[Extreme]
+    samples: Sequence[tuple[Problem, Mapping[str, Array]]] = ()
+    given: int = 0
     resized: Mapping[str, tuple[Problem, Mapping[str, Array]]] = field(
         default_factory=dict[str, tuple[Problem, Mapping[str, Array]]]
     )
@@ -158,30 +197,38 @@ class Checks:
         Raises:
             CompileError: The model does not run on ordinary inputs.
         """
-        problems = [expected for expected, _ in self.ordinary]
+        problems = [expected for expected, _ in (*self.samples, *self.ordinary)]
         said = list[Agreement]()
         for where, checked, feeds in self._all():
             try:
                 said.append(checked.judge(run(feeds)))
             except CompileError as error:
-                if not where:
+                if not said:
                     raise
                 said.append(Agreement(math.inf, str(error)))
             if not said[-1].ok:
                 said[-1] = replace(said[-1], detail=f"{where}{said[-1].detail}")
                 break
-        found = validation(problems, said, "; ".join([ALLOWED, *self._sizes(), *self._left_out()]))
+        tolerance = "; ".join([ALLOWED, *self._given(), *self._sizes(), *self._left_out()])
+        found = validation(problems, said, tolerance)
         problems += [checked for checked, _ in self.resized.values()]
         told = [*problems, *(extreme.problem for extreme in self.extremes if extreme.problem is not None)]
         return replace(found, inputs=len(told), blind=found.blind or untelling(told))
 
     def _all(self) -> Iterator[tuple[str, Problem, Mapping[str, Array]]]:
+        for place, (checked, feeds) in enumerate(self.samples, 1):
+            yield f"on sample {place} of {self.given}: ", checked, feeds
         yield from (("", checked, feeds) for checked, feeds in self.ordinary)
         for sizes, (checked, feeds) in self.resized.items():
             yield f"at {sizes}: ", checked, feeds
         for extreme in self.extremes:
             if extreme.problem is not None:
                 yield f"on {extreme.name}: ", extreme.problem, extreme.feeds
+
+    def _given(self) -> Iterator[str]:
+        if self.samples:
+            share = "" if len(self.samples) == self.given else f" {len(self.samples)} of"
+            yield f"first on{share} the {self.given} sample{'s' if self.given > 1 else ''} given"
 
     def _sizes(self) -> Iterator[str]:
         if self.resized:
@@ -212,8 +259,15 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
     with _original_runs():
         runners = Runners(path)
         ordinary = [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
-        extreme = _extremes(path, seed, runners, ordinary[0][0]) if ordinary else ()
-        return Checks(ordinary, extreme, _resized(path, seed, runners) if ordinary else {})
+        if not ordinary:
+            return Checks((), ())
+        return Checks(
+            ordinary,
+            _extremes(path, seed, runners, ordinary[0][0]),
+            list(_samples(path, seed, runners)),
+            len(model_at(path).samples),
+            _resized(path, seed, runners),
+        )
 
 
 def _resized(path: str, seed: int, runners: Runners) -> dict[str, tuple[Problem, Mapping[str, Array]]]:
@@ -230,7 +284,7 @@ def _resized(path: str, seed: int, runners: Runners) -> dict[str, tuple[Problem,
 
 def _extremes(path: str, seed: int, runners: Runners, ordinary: Problem) -> list[Extreme]:
     """Return inputs of unusual kinds, with the expected results."""
-    proto, graph, weights = model_at(path)
+    proto, graph, weights, _ = model_at(path)
     inputs, ranges, compared = inputs_of(proto), ranges_of(proto), compared_with(graph, weights)
     drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed, compared)
     finite_only = any("." in node.operator or node.operator in SPREADING for node in graph.nodes.values())

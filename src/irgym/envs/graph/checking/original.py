@@ -45,7 +45,7 @@ def results_of_file(path: str, *feeds: Mapping[str, Array]) -> list[list[Array]]
         return [program.run(inputs) for inputs in feeds]
     except CompileError as error:
         raise ProgramError(
-            f"the file does not run on random inputs ({error}), so nothing can be checked: give sizes "
+            f"the file does not run on these inputs ({error}), so nothing can be checked: give sizes "
             "and ranges of its inputs that fit"
         ) from error
 
