@@ -71,7 +71,9 @@ class Tune:
             check_file(self.trace)
             form_of(self.trace, TREES)
         named = with_inputs(with_ranges(with_sizes(self.uri, self.sizes), self.range), self.inputs)
-        made = named_object(named)
+        made = named_object(named if self.inputs is None else self.uri)
+        if made is not None and self.inputs is not None:
+            raise IrgymError(f"--inputs is for a model in a file, and {self.uri} has inputs: leave it out")
         program, inputs = made or (named, ())
         home, uri = locate(program, inputs, self.environment)
         if home.parts(uri, self.measuring.target):

@@ -196,7 +196,12 @@ class GraphTask(Task[GraphState]):
         return [Action(kind) for kind in actions.ENDINGS if kind != actions.STOP]
 
     def ending_of(self, baseline: str) -> Action | None:
-        """Return the ending under which the original model equals a baseline; None if there is none."""
+        """Return the ending under which the original model equals a baseline; None if there is none.
+
+        Only costs that are times have endings, as in `endings`.
+        """
+        if not self.objective.timed:
+            return None
         wanted = baseline.removeprefix("ort-")
         return next((Action(kind) for kind, level in actions.ENDINGS.items() if level == wanted), None)
 

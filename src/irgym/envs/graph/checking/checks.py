@@ -17,18 +17,19 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
-from irgym.envs.graph.checking.original import as_in_file, results_of_file
+from irgym.envs.graph.checking.original import RefusedError, as_in_file, results_of_file
 from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
 from irgym.envs.graph.checking.rounding import Runners, compared_with, nudged
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
-from irgym.envs.graph.programs.samples import bounds_in, sizes_of
+from irgym.envs.graph.programs.samples import bounds_in, ranges_in, sizes_of
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import CompileError
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.expected import LAST_BITS, Expected
 from irgym.measure.checking.numbers import finite, precision
 from irgym.measure.checking.problem import Problem, best_problem, problem, untelling, validation
+from irgym.measure.samples import Sample
 
 Array = NDArray[Any]
 
@@ -61,6 +62,9 @@ SPREADING = frozenset(
     }
 )
 """Operators whose rules assume finite inputs, since they introduce products with zeros or masks."""
+
+OTHER = "its results on other inputs"
+"""Description of a wrong answer."""
 
 ALLOWED = "8 times the effect of changes in the last bits of inputs and weights, against the original model"
 """Description of the allowances."""
@@ -113,33 +117,39 @@ def _ordinary(
     path: str, seed: int, runners: Runners, sizes: Mapping[str, int] | None = None
 ) -> tuple[Problem, Mapping[str, Array]]:
     """Return the expected results on ordinary inputs, and the inputs by name."""
-    drawn, another = feeds_of(path, seed, sizes), feeds_of(path, seed + 1, sizes)
+    drawn = feeds_of(path, seed, sizes)
+    [other] = results_of_file(path, feeds_of(path, seed + 1, sizes))
 
     def tried(scale: float) -> Problem:
-        return _problem(
-            path, {name: _scaled(array, scale) for name, array in drawn.items()}, another, seed, runners
-        )
+        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
+        return _problem(path, feeds, {OTHER: other}, seed, runners)
 
     found = best_problem(tried)
     return found, dict(zip(drawn, found.inputs, strict=True))
 
 
 def _problem(
-    path: str, feeds: Mapping[str, Array], another: Mapping[str, Array], seed: int, runners: Runners
+    path: str, feeds: Mapping[str, Array], wrong: Mapping[str, Sequence[Array]], seed: int, runners: Runners
 ) -> Problem:
-    """Return the expected results on some inputs, where those on other inputs must not pass."""
-    results, other = results_of_file(path, feeds, another)
+    """Return the expected results on some inputs, where some computed wrong answers must not pass."""
+    [results] = results_of_file(path, feeds)
     nearby = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
     expected = as_in_file(runners.expected(feeds, nearby), results)
-    return problem(list(feeds.values()), expected, {"its results on other inputs": other})
+    return problem(list(feeds.values()), expected, wrong)
 
 
 def _sampled(
     path: str, sample: Mapping[str, Array], seed: int, runners: Runners
 ) -> tuple[Problem, Mapping[str, Array]]:
     """Return the expected results on a sample of the user's, and the sample."""
-    another = feeds_of(path, seed + 1, sizes_of(model_at(path).proto, sample))
-    return _problem(path, sample, another, seed, runners), sample
+    proto = model_at(path).proto
+    inputs = inputs_of(proto, sizes_of(proto, sample))
+    own = Sample("", sample)
+    other = draw(inputs, ranges_in([own], {}), seed + 1, bounds_in([sample]))
+    wrong: dict[str, Sequence[Array]] = {}
+    with suppress(RefusedError):  # some models only run on inputs that fit together
+        [wrong[OTHER]] = results_of_file(path, other)
+    return _problem(path, sample, wrong, seed, runners), sample
 
 
 def _samples(path: str, seed: int, runners: Runners) -> Iterator[tuple[Problem, Mapping[str, Array]]]:
@@ -256,18 +266,23 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
     Raises:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
+    if not inputs:
+        return Checks((), ())
     with _original_runs():
         runners = Runners(path)
-        ordinary = [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
-        if not ordinary:
-            return Checks((), ())
-        return Checks(
-            ordinary,
-            _extremes(path, seed, runners, ordinary[0][0]),
-            list(_samples(path, seed, runners)),
-            len(model_at(path).samples),
-            _resized(path, seed, runners),
-        )
+        samples = list(_samples(path, seed, runners))
+        left_out: list[Extreme] = []
+        ordinary: list[tuple[Problem, Mapping[str, Array]]] = []
+        try:
+            ordinary += [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
+        except RefusedError as error:
+            if not samples:
+                raise
+            left_out.append(_not_run("inputs within the ranges of the samples", {}, error))
+        first, _ = (*ordinary, *samples)[0]
+        extreme = [*left_out, *_extremes(path, seed, runners, first)]
+        given = len(model_at(path).samples)
+        return Checks(ordinary, extreme, samples, given, _resized(path, seed, runners))
 
 
 def _resized(path: str, seed: int, runners: Runners) -> dict[str, tuple[Problem, Mapping[str, Array]]]:
@@ -312,8 +327,8 @@ def _extreme(
 ) -> Extreme:
     try:
         [results] = results_of_file(path, feeds)
-    except ProgramError as error:
-        return Extreme(style.name, feeds, None, f"on which the original model does not run ({error})")
+    except RefusedError as error:
+        return _not_run(style.name, feeds, error)
     if not any(finite(result).any() for result in results):
         return Extreme(style.name, feeds, None, "on which the original model has no finite result")
     expected = [
@@ -321,6 +336,11 @@ def _extreme(
         for result, usual in zip(runners.expected(feeds, others), ordinary.expected, strict=True)
     ]
     return Extreme(style.name, feeds, Problem(list(feeds.values()), as_in_file(expected, results)))
+
+
+def _not_run(name: str, feeds: Mapping[str, Array], error: RefusedError) -> Extreme:
+    """Return inputs that are left out, since the original model does not run on them."""
+    return Extreme(name, feeds, None, f"on which the original model does not run ({error})")
 
 
 def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:
