@@ -11,7 +11,8 @@ from onnx import parser
 
 from irgym.base.errors import ProgramError
 from irgym.envs.graph.checking import checks
-from irgym.envs.graph.checking.checks import checked_on, checks_on, feeds_of
+from irgym.envs.graph.checking.checks import checked_on, checks_on
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.metadata import INPUTS, read_ranges, read_sizes
 from irgym.envs.graph.running.artefacts import model_at
@@ -134,6 +135,25 @@ def test_samples_are_checked_as_far_as_time_reaches(model: Path, monkeypatch: py
     task = task_of(model, sample(), sample(width=1))
     program = Program(task.graph, model_at(task.path).weights, threads=1)
     assert "first on 1 of the 2 samples given" in checks_on(task.path, 1, 0).judge(program.run).tolerance
+
+
+FITTING = """
+<ir_version: 10, opset_import: ["" : 20]>
+g (float[n] x, int64[k] parts) => (float[k, m] y)
+{
+  y = Reshape(x, parts)
+}
+"""
+
+
+def test_drawn_inputs_on_which_a_model_does_not_run_are_left_out(tmp_path: Path):
+    path = tmp_path / "fitting.onnx"
+    onnx.save(parser.parse_model(FITTING), path)
+    task = task_of(path, {"x": np.linspace(-1, 1, 6, dtype=np.float32), "parts": np.array([2, 3])})
+    program = Program(task.graph, model_at(task.path).weights, threads=1)
+    found = checks_on(task.path, 2, 0).judge(program.run)
+    assert found.ok and not found.blind
+    assert "left out: inputs within the ranges of the samples" in found.tolerance
 
 
 def test_results_are_cached_by_the_content_of_samples(model: Path):

@@ -1,4 +1,4 @@
-"""Inputs for checking rewritten models, ordinary and extreme, and the expected results.
+"""Checks of rewritten models on samples, ordinary and extreme inputs, with the expected results.
 
 Expected results come from the program's file, and the allowances for rounding from the model that irgym reads
 from that file.
@@ -19,17 +19,16 @@ from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
 from irgym.envs.graph.checking.original import RefusedError, as_in_file, results_of_file
 from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
+from irgym.envs.graph.checking.problems import Checked, drawn, ordinary, sampled
 from irgym.envs.graph.checking.rounding import Runners, compared_with, nudged
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
-from irgym.envs.graph.programs.samples import bounds_in, ranges_in, sizes_of
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import CompileError
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.expected import LAST_BITS, Expected
 from irgym.measure.checking.numbers import finite, precision
-from irgym.measure.checking.problem import Problem, best_problem, problem, untelling, validation
-from irgym.measure.samples import Sample
+from irgym.measure.checking.problem import Problem, untelling, validation
 
 Array = NDArray[Any]
 
@@ -63,42 +62,20 @@ SPREADING = frozenset(
 )
 """Operators whose rules assume finite inputs, since they introduce products with zeros or masks."""
 
-OTHER = "its results on other inputs"
-"""Description of a wrong answer."""
-
 ALLOWED = "8 times the effect of changes in the last bits of inputs and weights, against the original model"
 """Description of the allowances."""
 
 
-def feeds_of(path: str, seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Return random inputs of a model, within the bounds of its user's samples.
-
-    Args:
-        path: The cached model.
-        seed: Seed of the inputs.
-        sizes: Sizes of its open dimensions; None for those that it is measured at.
-
-    Raises:
-        ProgramError: The range of an input cannot be inferred.
-    """
-    proto, *_, samples = model_at(path)
-    return draw(inputs_of(proto, sizes), ranges_of(proto), seed, bounds_in(samples))
-
-
 @lru_cache(maxsize=4)
-def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
+def checked_on(path: str, seed: int) -> Checked:
     """Return the expected results on the user's first sample, or random inputs, and the inputs by name.
 
     Raises:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
     with _original_runs():
-        samples = model_at(path).samples
-        return (
-            _sampled(path, samples[0], seed, Runners(path))
-            if samples
-            else _ordinary(path, seed, Runners(path))
-        )
+        runners = Runners(path)
+        return next(sampled(path, seed, runners), None) or drawn(path, seed, runners)
 
 
 @contextmanager
@@ -111,54 +88,6 @@ def _original_runs() -> Generator[None]:
             f"the original model does not run ({error}): give its open dimensions sizes that fit, or "
             "export it for this version of ONNX Runtime"
         ) from error
-
-
-def _ordinary(
-    path: str, seed: int, runners: Runners, sizes: Mapping[str, int] | None = None
-) -> tuple[Problem, Mapping[str, Array]]:
-    """Return the expected results on ordinary inputs, and the inputs by name."""
-    drawn = feeds_of(path, seed, sizes)
-    [other] = results_of_file(path, feeds_of(path, seed + 1, sizes))
-
-    def tried(scale: float) -> Problem:
-        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        return _problem(path, feeds, {OTHER: other}, seed, runners)
-
-    found = best_problem(tried)
-    return found, dict(zip(drawn, found.inputs, strict=True))
-
-
-def _problem(
-    path: str, feeds: Mapping[str, Array], wrong: Mapping[str, Sequence[Array]], seed: int, runners: Runners
-) -> Problem:
-    """Return the expected results on some inputs, where some computed wrong answers must not pass."""
-    [results] = results_of_file(path, feeds)
-    nearby = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
-    expected = as_in_file(runners.expected(feeds, nearby), results)
-    return problem(list(feeds.values()), expected, wrong)
-
-
-def _sampled(
-    path: str, sample: Mapping[str, Array], seed: int, runners: Runners
-) -> tuple[Problem, Mapping[str, Array]]:
-    """Return the expected results on a sample of the user's, and the sample."""
-    proto = model_at(path).proto
-    inputs = inputs_of(proto, sizes_of(proto, sample))
-    own = Sample("", sample)
-    other = draw(inputs, ranges_in([own], {}), seed + 1, bounds_in([sample]))
-    wrong: dict[str, Sequence[Array]] = {}
-    with suppress(RefusedError):  # some models only run on inputs that fit together
-        [wrong[OTHER]] = results_of_file(path, other)
-    return _problem(path, sample, wrong, seed, runners), sample
-
-
-def _samples(path: str, seed: int, runners: Runners) -> Iterator[tuple[Problem, Mapping[str, Array]]]:
-    """Yield the user's samples with the expected results, the first and more while there is time."""
-    until = time.monotonic() + SAMPLES_S
-    for place, sample in enumerate(model_at(path).samples):
-        if place and time.monotonic() > until:
-            return
-        yield _sampled(path, sample, seed, runners)
 
 
 @dataclass(frozen=True)
@@ -190,13 +119,11 @@ class Checks:
         resized: For descriptions of other sizes of open dimensions, the same as in `ordinary`.
     """
 
-    ordinary: Sequence[tuple[Problem, Mapping[str, Array]]]
+    ordinary: Sequence[Checked]
     extremes: Sequence[Extreme]
-    samples: Sequence[tuple[Problem, Mapping[str, Array]]] = ()
+    samples: Sequence[Checked] = ()
     given: int = 0
-    resized: Mapping[str, tuple[Problem, Mapping[str, Array]]] = field(
-        default_factory=dict[str, tuple[Problem, Mapping[str, Array]]]
-    )
+    resized: Mapping[str, Checked] = field(default_factory=dict[str, Checked])
 
     def judge(self, run: Callable[[Mapping[str, Array]], Sequence[Array]]) -> Validation:
         """Compare a model with the original, up to the first difference.
@@ -271,29 +198,38 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
     with _original_runs():
         runners = Runners(path)
         samples = list(_samples(path, seed, runners))
+        found: list[Checked] = []
         left_out: list[Extreme] = []
-        ordinary: list[tuple[Problem, Mapping[str, Array]]] = []
         try:
-            ordinary += [_ordinary(path, seed + 2 * place, runners) for place in range(inputs)]
+            found += [drawn(path, seed + 2 * place, runners) for place in range(inputs)]
         except RefusedError as error:
             if not samples:
                 raise
-            left_out.append(_not_run("inputs within the ranges of the samples", {}, error))
-        first, _ = (*ordinary, *samples)[0]
+            left_out = [_not_run("inputs within the ranges of the samples", {}, error)]
+        first, _ = (*found, *samples)[0]
         extreme = [*left_out, *_extremes(path, seed, runners, first)]
         given = len(model_at(path).samples)
-        return Checks(ordinary, extreme, samples, given, _resized(path, seed, runners))
+        return Checks(found, extreme, samples, given, _resized(path, seed, runners))
 
 
-def _resized(path: str, seed: int, runners: Runners) -> dict[str, tuple[Problem, Mapping[str, Array]]]:
+def _samples(path: str, seed: int, runners: Runners) -> Iterator[Checked]:
+    """Yield the user's samples with the expected results, the first and more while there is time."""
+    until = time.monotonic() + SAMPLES_S
+    for found in sampled(path, seed, runners):
+        yield found
+        if time.monotonic() > until:
+            return
+
+
+def _resized(path: str, seed: int, runners: Runners) -> dict[str, Checked]:
     """Return ordinary inputs of other sizes, those that the model accepts, with the expected results."""
-    found: dict[str, tuple[Problem, Mapping[str, Array]]] = {}
+    found: dict[str, Checked] = {}
     graph = model_at(path).graph
     for sizes in other_sizes(dict(graph.profile), graph.least):
         if len(found) == WANTED:
             break
         with suppress(ProgramError, CompileError):  # most models refuse some sizes
-            found[text_of(sizes)] = _ordinary(path, seed, runners, sizes)
+            found[text_of(sizes)] = ordinary(path, seed, runners, sizes)
     return found
 
 
@@ -301,11 +237,11 @@ def _extremes(path: str, seed: int, runners: Runners, ordinary: Problem) -> list
     """Return inputs of unusual kinds, with the expected results."""
     proto, graph, weights, _ = model_at(path)
     inputs, ranges, compared = inputs_of(proto), ranges_of(proto), compared_with(graph, weights)
-    drawn = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed, compared)
+    moved = extremes(inputs, draw(inputs, ranges, seed), ranges, wrapping(proto), seed, compared)
     finite_only = any("." in node.operator or node.operator in SPREADING for node in graph.nodes.values())
     return [
         _extreme(path, style, feeds, _moved(feeds, seed, compared), runners, ordinary)
-        for style, feeds in drawn
+        for style, feeds in moved
         if not (style.special and finite_only)
     ]
 
@@ -340,7 +276,9 @@ def _extreme(
 
 def _not_run(name: str, feeds: Mapping[str, Array], error: RefusedError) -> Extreme:
     """Return inputs that are left out, since the original model does not run on them."""
-    return Extreme(name, feeds, None, f"on which the original model does not run ({error})")
+    return Extreme(
+        name, feeds, None, f"on which the original model does not run ({error.__cause__ or error})"
+    )
 
 
 def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:
@@ -364,8 +302,3 @@ def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:
         allowance=allowance + np.asarray(LAST_BITS * eps * greatest, allowance.dtype),
         ignored=ignored if ignored.any() else None,
     )
-
-
-def _scaled(array: Array, scale: float) -> Array:
-    # numpy turns an array without dimensions into a number.
-    return array if scale == 1.0 or array.dtype.kind != "f" else np.asarray(array * scale, array.dtype)
