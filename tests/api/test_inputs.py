@@ -54,7 +54,7 @@ def test_arrays_by_name_are_named_in_the_uri_and_found_again(model: Path):
 def test_a_list_of_samples(model: Path):
     result = irgym.replay(str(model), "", inputs=[inputs(), inputs(7)], measuring=NODES)
     assert result.validation is not None and "first on the 2 samples given" in result.validation.tolerance
-    # Places up to 6 do not fit the first sample of 4 numbers, so that its own range is taken.
+    # Places up to 6 do not fit the first sample of 4 numbers, so the range of that one is taken.
     assert "left out: inputs within" not in result.validation.tolerance and result.validation.inputs > 5
 
 
