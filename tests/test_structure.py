@@ -10,6 +10,8 @@ SOURCE = Path(irgym.__file__).parent
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
+FRONT_DOOR = {"api/tuning.py:tune": 9}
+"""The function that users call first has one more: the alternative is an object that holds some of them."""
 
 DATA = {"envs/hlo/programs/numeric_families.py"}
 """Files that are tables: their length says nothing."""
@@ -65,6 +67,8 @@ def test_public_functions_have_few_parameters():
         f"{path.relative_to(SOURCE)}:{function.lineno} {function.name}": count
         for path in files()
         for function in functions(path)
-        if not function.name.startswith("_") and (count := parameters(function)) > MOST_PARAMETERS
+        if not function.name.startswith("_")
+        and (count := parameters(function))
+        > FRONT_DOOR.get(f"{path.relative_to(SOURCE).as_posix()}:{function.name}", MOST_PARAMETERS)
     }
     assert not many, many

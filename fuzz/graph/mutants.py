@@ -247,7 +247,7 @@ class Further:
     """
 
     def __init__(self, path: str, seed: int) -> None:
-        proto, graph, weights = model_at(path)
+        proto, graph, weights, _ = model_at(path)
         original = Program(graph, weights, 1)
         inputs, ranges = inputs_of(proto), ranges_of(proto)
         self.feeds: list[dict[str, Array]] = []

@@ -31,7 +31,7 @@ from irgym.base.errors import ProgramError
 from irgym.core.actions import Action
 from irgym.core.cost import Validation
 from irgym.core.schedule import Schedule, replay
-from irgym.envs.graph.checking.checks import feeds_of
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH, RUNNING
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.reference.calls import OperatorError

@@ -22,7 +22,7 @@ from fuzz.graph.making.programs import HEAVY, PROGRAMS
 from fuzz.graph.making.random_graphs import grown
 from fuzz.graph.making.rule_checks import Refused, in_runtime, instance_in, runs
 from irgym.base.errors import ProgramError
-from irgym.envs.graph.checking.checks import feeds_of
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weights

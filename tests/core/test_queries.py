@@ -1,20 +1,24 @@
 """Queries of URIs on the inputs of files."""
 
+from pathlib import Path
+
 import pytest
 
 from irgym.base.errors import ProgramError
-from irgym.core.queries import read_query, with_ranges, with_sizes
+from irgym.core.queries import Query, read_query, with_inputs, with_ranges, with_sizes
 
 
 def test_ranges_stand_beside_bindings():
     uri = with_ranges("graph:m.onnx?batch=2", ["ids=0:10", "mask=-1:2"])
     assert uri == "graph:m.onnx?batch=2&range.ids=0:10&range.mask=-1:2"
     assert with_ranges("m.onnx", ["x=0:3"]) == "m.onnx?range.x=0:3" and with_ranges("m.onnx", []) == "m.onnx"
-    assert read_query(uri, uri.partition("?")[2], True) == ({"batch": 2}, {"ids": (0, 10), "mask": (-1, 2)})
+    assert read_query(uri, uri.partition("?")[2], True) == Query(
+        {"batch": 2}, {"ids": (0, 10), "mask": (-1, 2)}
+    )
 
 
 def test_a_dimension_may_be_called_like_a_range():
-    assert read_query("u", "range.0=4", True) == ({"range.0": 4}, {})
+    assert read_query("u", "range.0=4", True) == Query({"range.0": 4}, {})
 
 
 @pytest.mark.parametrize("text", ["x", "x=5", "x=1:", "=1:2", "x=1:2:3", "x=a:b"])
@@ -32,3 +36,30 @@ def test_sizes_join_the_query():
     for text in ("batch", "batch=", "=3", "batch=-1", "batch=1,,width=2", "batch=two"):
         with pytest.raises(ProgramError, match="is no size of a dimension: write NAME=SIZE"):
             with_sizes("m.onnx", [text])
+
+
+def test_inputs_join_the_query(tmp_path: Path):
+    uri = with_inputs("m.onnx?batch=2", tmp_path)
+    assert uri == f"m.onnx?batch=2&inputs={tmp_path}" and with_inputs("m.onnx", None) == "m.onnx"
+    query = uri.partition("?")[2]
+    assert read_query(uri, query, True, inputs=True) == Query({"batch": 2}, {}, tmp_path)
+    assert read_query("u", "inputs=4", True, inputs=True) == Query({"inputs": 4}, {})
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("inputs=", "names nothing"),
+        ("inputs=no.npz", "no file or folder"),
+        ("inputs=.&inputs=.", "given twice"),
+    ],
+)
+def test_inputs_that_are_not_there_are_refused(query: str, said: str):
+    with pytest.raises(ProgramError, match=said):
+        read_query("u", query, True, inputs=True)
+
+
+@pytest.mark.parametrize("name", ["a&b.npz", "12"])
+def test_inputs_that_no_uri_can_name_are_refused(name: str):
+    with pytest.raises(ProgramError, match="rename them"):
+        with_inputs("m.onnx", Path(name))

@@ -4,10 +4,11 @@ from dataclasses import replace
 
 import pytest
 
-from irgym.base.errors import WrongResultsError
+from irgym.base.errors import IrgymError, WrongResultsError
 from irgym.core import capabilities
 from irgym.core.schedule import Schedule, candidate_of
 from irgym.judging.judge import KEPT, Choice, Judge
+from irgym.judging.trials import Trials
 from irgym.judging.validator import Validator
 from irgym.search.result import SearchResult
 
@@ -93,25 +94,27 @@ def test_a_comparison_that_noise_spoilt_is_made_again(judge, monkeypatch):
 
 
 class Refuting(Validator):
-    """Says of some programs that their results are wrong."""
+    """Says of some programs that their results are wrong, or that they fail."""
 
     wrong: tuple[str, ...] = ()
+    error: type[IrgymError] = WrongResultsError
 
     def __call__(self, task, state, seconds: float = 0.0):
         if task.key(state) in self.wrong:
-            raise WrongResultsError(f"{task.key(state)} is wrong")
+            raise self.error(f"{task.key(state)} is wrong")
         return super().__call__(task, state)
 
 
+@pytest.mark.parametrize("error", [WrongResultsError, IrgymError])
 @pytest.mark.parametrize(
     ("wrong", "schedule"),
     [((0,), "set_0_1"), ((0, 1), "set_0_3 set_1_3"), ((0, 1, 2), ""), ((1,), "set_0_1 set_1_1")],
 )
-def test_a_find_with_wrong_results_gives_way_to_the_next_best(judge, wrong, schedule):
+def test_a_find_with_wrong_results_or_that_fails_gives_way_to_the_next_best(judge, wrong, schedule, error):
     task = judge.task
     found = [candidate(task, text) for text in ("set_0_1 set_1_1", "set_0_1", "set_0_3 set_1_3")]
     validator = Refuting(judge.bench, 3, 0)
-    validator.wrong = tuple(task.key(found[place].state) for place in wrong)
+    validator.wrong, validator.error = tuple(task.key(found[place].state) for place in wrong), error
     finding = replace(judge, validator=validator).best_of(result_of(*found))
     worse = finding.no_gain == KEPT  # the third costs more than the original program
     assert finding.actions.text(task.space) == ("" if worse else schedule)
@@ -126,3 +129,35 @@ def test_the_original_program_must_be_right(judge):
     validator.wrong = (judge.task.key(judge.task.initial()),)
     with pytest.raises(WrongResultsError):
         replace(judge, validator=validator).best_of(result_of(judge.original))
+
+
+def test_a_find_that_fails_beside_the_baseline_gives_way_to_the_next(judge, monkeypatch):
+    [ending] = Schedule.parse("set_0_2", judge.task.space).actions
+    monkeypatch.setattr(type(judge.environment), "reference_baseline", "numpy")
+    monkeypatch.setattr(capabilities, "ending_of", lambda task, name: ending)
+    best, next_best = (candidate(judge.task, text) for text in ("set_0_1 set_1_1", "set_0_1 set_1_2"))
+    beats = Trials.beats
+
+    def failing(trials, name, found):
+        if found == best:
+            raise IrgymError("it fails when it is timed")
+        return beats(trials, name, found)
+
+    monkeypatch.setattr(Trials, "beats", failing)
+    assert judge._over_baseline(judge.baseline_itself, [best, next_best]).candidate == judge.baseline_itself
+    monkeypatch.setattr(
+        Trials, "beats", lambda trials, name, found: found != best or failing(trials, name, found)
+    )
+    assert judge._over_baseline(judge.baseline_itself, [best, next_best]).candidate == next_best
+
+
+def test_a_baseline_that_fails_when_it_is_checked_leaves_the_find(judge, monkeypatch):
+    """The original takes 3000, slower than numpy; the ending that makes numpy's program fails."""
+    [ending] = Schedule.parse("set_0_2", judge.task.space).actions
+    monkeypatch.setattr(type(judge.environment), "reference_baseline", "numpy")
+    monkeypatch.setattr(capabilities, "ending_of", lambda task, name: ending)
+    validator = Refuting(judge.bench, 3, 0)
+    validator.wrong, validator.error = (judge.task.key(judge.baseline_itself.state),), IrgymError
+    monkeypatch.setattr(Judge, "choose", lambda self, found: Choice(judge.original))
+    finding = replace(judge, validator=validator).best_of(result_of(judge.original))
+    assert not finding.is_baseline and len(finding.rejected) == 1 and finding.validated

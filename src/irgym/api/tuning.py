@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import check_options
+from irgym.api.inputs import Inputs, named_with
 from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.bench import Bench
@@ -49,7 +50,8 @@ Note = Callable[[str], None]
 
 def tune(
     program: object,
-    *inputs: Any,
+    *arguments: Any,
+    inputs: Inputs | None = None,
     environment: str | None = None,
     policy: str | Path | Policy | None = None,
     seconds: float | None = None,
@@ -62,8 +64,11 @@ def tune(
 
     Args:
         program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
-            JAX function, with `inputs`.
-        inputs: Arguments of an object; only shapes and types of elements matter.
+            JAX function, with `arguments`.
+        arguments: Arguments of an object; only shapes and types of elements matter.
+        inputs: Inputs of a program in a file that is called with inputs by name, such as an ONNX model:
+            arrays by name, a list of such samples, or an .npz file or a folder of them. It is measured on the
+            first sample and checked on all of them, before random inputs within their ranges.
         environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
             `linalg` is named.
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
@@ -85,13 +90,14 @@ def tune(
     started = time.monotonic()
     limits = checked(searching, Searching).limits(seconds, policy)
     check_options(seed=seed, environment=environment)
-    home, uri = locate(program, inputs, environment)
+    program = named_with(program, inputs)
+    home, uri = locate(program, arguments, environment)
     tell = note or say_nothing
     job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, tell, started)
     job.note(f"{uri}: reading the program")
     with job.bench() as bench:
         bench.prepare()
-        return job.tune(bench, uri, _original(home, program, inputs))
+        return job.tune(bench, uri, _original(home, program, arguments))
 
 
 @dataclass(frozen=True)
@@ -275,7 +281,8 @@ class Tuning:
 def replay(
     program: object,
     schedule: str,
-    *inputs: Any,
+    *arguments: Any,
+    inputs: Inputs | None = None,
     environment: str | None = None,
     seed: int = 0,
     measuring: Measuring = Measuring(),
@@ -287,7 +294,8 @@ def replay(
         program: As for `tune`, and so are the other arguments.
         schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks or commas; empty
             for the original program.
-        inputs: Arguments of an object.
+        arguments: Arguments of an object.
+        inputs: As for `tune`.
         environment: Name of the environment that is to take an object.
         seed: Seed of the inputs that results are checked on.
         measuring: Objective, back end, target and farm.
@@ -304,7 +312,8 @@ def replay(
     checked(measuring, Measuring).check_unlimited("a replay")
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give the text of `Tuned.schedule`")
-    home, uri = locate(program, inputs, environment)
+    program = named_with(program, inputs)
+    home, uri = locate(program, arguments, environment)
     tell = note or say_nothing
     tell(f"{uri}: reading the program")
     with measuring.bench(home) as bench:
@@ -318,17 +327,22 @@ def replay(
         candidate = candidate_of(task, Schedule.parse(schedule, task.space))
         tell(f"{task.uri}: checking and evaluating the schedule")
         judge = Judge(home, bench, task, Validator(bench, home.validation_inputs, seed))
-        return tuned(judge, judge.confirm(candidate), None, _original(home, program, inputs))
+        return tuned(judge, judge.confirm(candidate), None, _original(home, program, arguments))
 
 
 def history(
-    program: object, *inputs: Any, environment: str | None = None, measuring: Measuring = Measuring()
+    program: object,
+    *arguments: Any,
+    inputs: Inputs | None = None,
+    environment: str | None = None,
+    measuring: Measuring = Measuring(),
 ) -> "list[Known]":
     """Return the results of `tune` for a program on this machine, the oldest first.
 
     Args:
         program: As for `tune`, and so are the other arguments.
-        inputs: Arguments of an object.
+        arguments: Arguments of an object.
+        inputs: As for `tune`.
         environment: Name of the environment that is to take an object.
         measuring: Objective, back end, target and farm.
 
@@ -339,7 +353,7 @@ def history(
     checked(measuring, Measuring).check_unlimited("the history")
     from irgym.judging.history import History
 
-    home, uri = locate(program, inputs, environment)
+    home, uri = locate(named_with(program, inputs), arguments, environment)
     task = measuring.task(home, uri)
     with measuring.bench(home) as bench:
         return History().of(task, bench.conditions)
@@ -349,10 +363,10 @@ def say_nothing(text: str) -> None:
     """Ignore a note."""
 
 
-def _original(home: Environment, program: object, inputs: Sequence[Any]) -> "Original | None":
+def _original(home: Environment, program: object, arguments: Sequence[Any]) -> "Original | None":
     """Return the object that a program was made of; None for a URI or a file."""
     if isinstance(program, str | os.PathLike):
         return None
     from irgym.judging.original import Original
 
-    return Original(program, inputs, home)
+    return Original(program, arguments, home)

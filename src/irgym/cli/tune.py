@@ -15,7 +15,7 @@ from irgym.base.errors import IrgymError
 from irgym.cli.output import console
 from irgym.core.catalogue import locate
 from irgym.core.environment import Environment
-from irgym.core.queries import with_ranges, with_sizes
+from irgym.core.queries import with_inputs, with_ranges, with_sizes
 from irgym.core.task import form_of
 from irgym.search.tree import TREES, SearchTree
 
@@ -46,6 +46,9 @@ class Tune:
     """Sizes of open dimensions, as in batch=1,height=320: those at which an ONNX file is measured."""
     range: tuple[str, ...] = ()
     """Range of whole numbers in an input of an ONNX file, as in ids=0:30522, which leaves out the last."""
+    inputs: Path | None = None
+    """Inputs of an ONNX file: an .npz file with an array for each, or a folder of several such samples. They
+    tell sizes and ranges; the first is measured, and results are checked on all of them."""
     measuring: OmitArgPrefixes[Measuring] = field(default_factory=Measuring)
     export: Path | None = None
     """Write the result to this file, usable without irgym; its suffix chooses the form. For the functions of
@@ -66,8 +69,10 @@ class Tune:
         if self.trace is not None:
             check_file(self.trace)
             form_of(self.trace, TREES)
-        named = with_ranges(with_sizes(self.uri, self.sizes), self.range)
-        made = named_object(named)
+        named = with_inputs(with_ranges(with_sizes(self.uri, self.sizes), self.range), self.inputs)
+        made = named_object(named if self.inputs is None else self.uri)
+        if made is not None and self.inputs is not None:
+            raise IrgymError(f"--inputs is for a model in a file, and {self.uri} has inputs: leave it out")
         program, inputs = made or (named, ())
         home, uri = locate(program, inputs, self.environment)
         if home.parts(uri, self.measuring.target):

@@ -1,7 +1,9 @@
-"""Queries of URIs: numbers that bind a file's open sizes, and ranges of its inputs."""
+"""Queries of URIs: numbers that bind a file's open sizes, ranges of its inputs, and files of its inputs."""
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from irgym.base.errors import ProgramError
 
@@ -11,7 +13,45 @@ LARGEST = 10**9 - 1
 RANGE = "range."
 """Prefix of the name of an input whose range is given."""
 
+INPUTS = "inputs"
+"""Name before the file or folder with a program's inputs."""
+
+_INPUTS = re.compile(rf"{INPUTS}=(?!\d+$)")  # a number alone binds a dimension of this name
+
 _RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
+
+
+class Query(NamedTuple):
+    """The content of a query.
+
+    Attributes:
+        bindings: Numbers that names of the file are bound to.
+        ranges: Half-open ranges of whole numbers that inputs may hold.
+        inputs: The file or folder with inputs; None where none is named.
+    """
+
+    bindings: dict[str, int]
+    ranges: dict[str, tuple[int, int]]
+    inputs: Path | None = None
+
+
+def with_inputs(uri: str, inputs: Path | None) -> str:
+    """Return a URI that names a file or folder with a program's inputs.
+
+    Args:
+        uri: The URI of a file, or its path.
+        inputs: The file or folder; None for none.
+
+    Raises:
+        ProgramError: Its name cannot be part of a URI.
+    """
+    if inputs is None:
+        return uri
+    if "&" in str(inputs) or str(inputs).isdecimal():
+        raise ProgramError(
+            f"the inputs {inputs} cannot be named in a URI: rename them, without & and not a number"
+        )
+    return _with(uri, [f"{INPUTS}={inputs}"])
 
 
 def with_sizes(uri: str, sizes: Sequence[str]) -> str:
@@ -54,20 +94,45 @@ def _with(uri: str, words: Sequence[str]) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}{'&'.join(words)}" if words else uri
 
 
-def read_query(uri: str, query: str, ranges: bool) -> tuple[dict[str, int], dict[str, tuple[int, int]]]:
-    """Return what names of a file are bound to, and the ranges of inputs.
+def read_query(uri: str, query: str, ranges: bool, inputs: bool = False) -> Query:
+    """Return what names of a file are bound to, the ranges of inputs, and where inputs are.
 
     Args:
         uri: The whole URI, for messages.
         query: What stands after its question mark; empty: nothing.
         ranges: Whether ranges may be given.
+        inputs: Whether inputs may be given.
 
     Raises:
         ProgramError: A part is malformed, or a name is given twice.
     """
     words = query.split("&") if query else []
-    given = [word for word in words if ranges and _RANGE.match(word)]
-    return _read_bindings(uri, [word for word in words if word not in given]), _read_ranges(uri, given)
+    held = [word for word in words if ranges and _RANGE.match(word)]
+    named = [word for word in words if inputs and _INPUTS.match(word)]
+    bindings = _read_bindings(uri, [word for word in words if word not in (*held, *named)])
+    return Query(bindings, _read_ranges(uri, held), _read_inputs(uri, named))
+
+
+def _read_inputs(uri: str, words: Sequence[str]) -> Path | None:
+    """Return the file or folder with inputs; None where none is named.
+
+    Raises:
+        ProgramError: There is none of that name, or several are named.
+    """
+    if not words:
+        return None
+    if len(words) > 1:
+        raise ProgramError(f"{uri!r}: {INPUTS} is given twice; give it once, a folder for several samples")
+    text = words[0].partition("=")[2]
+    if not text:
+        raise ProgramError(f"{uri!r}: {INPUTS} names nothing; name an .npz file or a folder of them")
+    try:
+        found = Path(text).exists()
+    except (OSError, ValueError):
+        found = False
+    if not found:
+        raise ProgramError(f"there is no file or folder of inputs {text}: check the path")
+    return Path(text)
 
 
 def _read_ranges(uri: str, words: Sequence[str]) -> dict[str, tuple[int, int]]:

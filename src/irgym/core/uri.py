@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from irgym.base.errors import ProgramError
-from irgym.core.queries import LARGEST, RANGE, read_query, whole_number
+from irgym.core.queries import INPUTS, LARGEST, RANGE, Query, read_query, whole_number
 
 Value: TypeAlias = int | bool | str
 """Type of an option's value."""
@@ -126,12 +126,14 @@ class Files:
             `graph:model.onnx?batch=1&sequence=128`. Which names there are, only the file says.
         ranges: Whether the range of whole numbers that an input may hold may be given too, by the least and
             the one after the greatest: `graph:model.onnx?range.ids=0:30522`.
+        inputs: Whether files with inputs may be named too: `graph:model.onnx?inputs=samples.npz`.
     """
 
     suffixes: tuple[str, ...]
     fragments: bool = False
     bindings: bool = False
     ranges: bool = False
+    inputs: bool = False
 
 
 @dataclass(frozen=True)
@@ -149,6 +151,7 @@ class ProgramUri:
         bindings: What names of the file are bound to, in order of the names.
         ranges: For inputs, in order of their names, the least number that each may hold and the one after
             the greatest.
+        inputs: The file or folder with inputs, as it was given; None without one.
     """
 
     uri: str
@@ -160,6 +163,7 @@ class ProgramUri:
     fragment: str = ""
     bindings: tuple[tuple[str, int], ...] = ()
     ranges: tuple[tuple[str, tuple[int, int]], ...] = ()
+    inputs: Path | None = None
 
     @cached_property
     def options(self) -> Mapping[str, Value]:
@@ -235,11 +239,10 @@ class Grammar:
             name, mark, fragment = name.partition("#")
             if mark and not fragment:
                 raise ProgramError(f"{uri!r} names no part of the file: write one after #, or leave out #")
-        bindings: dict[str, int] = {}
-        ranges: dict[str, tuple[int, int]] = {}
+        given = Query({}, {})
         if files.bindings and not whole:
             name, _, query = name.partition("?")
-            bindings, ranges = read_query(uri, query, files.ranges)
+            given = read_query(uri, query, files.ranges, files.inputs)
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
@@ -250,15 +253,18 @@ class Grammar:
             raise ProgramError(f"{uri!r} is a folder: name a file in it")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
-        bound, held = tuple(sorted(bindings.items())), tuple(sorted(ranges.items()))
+        bound, held = tuple(sorted(given.bindings.items())), tuple(sorted(given.ranges.items()))
         query = [f"{own}={number}" for own, number in bound]
         query += [f"{RANGE}{own}={low}:{high}" for own, (low, high) in held]
+        query += [] if given.inputs is None else [f"{INPUTS}={given.inputs}"]
         text = (
             f"{self.scheme}:{name}"
             + (f"?{'&'.join(query)}" if query else "")
             + (f"#{fragment}" if fragment else "")
         )
-        return ProgramUri(text, path=path, fragment=fragment, bindings=bound, ranges=held)
+        return ProgramUri(
+            text, path=path, fragment=fragment, bindings=bound, ranges=held, inputs=given.inputs
+        )
 
     def _member(self, uri: str) -> ProgramUri:
         match = re.fullmatch(r"[^:]*://([^?/]*)(?:/([^?]*))?(?:\?(.*))?", uri, re.DOTALL)

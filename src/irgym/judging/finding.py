@@ -28,7 +28,7 @@ class Finding:
             nothing better than the baseline; else empty.
         is_baseline: Whether this is the baseline itself, so that timings of the two in turn are noise.
         left_out: Action candidates that the search chose and whose effect no check could see.
-        rejected: For each better program with wrong results, a sentence that says what was wrong.
+        rejected: For each better program with wrong results, or that failed, a sentence that says why.
     """
 
     actions: Schedule = field(repr=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from irgym.base.errors import BaselineError, WrongResultsError
+from irgym.base.errors import BaselineError, IrgymError
 from irgym.core import capabilities
 from irgym.core.baseline import Versus
 from irgym.core.bench import Bench
@@ -129,10 +129,10 @@ class Judge:
     def best_of(self, found: SearchResult) -> Finding:
         """Validate and measure the best finalist of a search; the original program if that is no better.
 
-        Programs with wrong results are rejected, and the finding says so.
+        Programs with wrong results, or that no longer run, are rejected, and the finding says so.
 
         Raises:
-            IrgymError: The best no longer runs.
+            IrgymError: The original program no longer runs.
         """
         choice = self.choose(found)
         if choice.no_gain:
@@ -247,20 +247,23 @@ class Judge:
 
         Raises:
             BaselineError: The baseline cannot compute the program.
-            IrgymError: The best no longer runs.
         """
         name = self.environment.reference_baseline
         assert name is not None
         others = [candidate for candidate in candidates if not self.same(candidate, itself)]
-        if others:
+        while others:
             # Costs measured one after the other differ more than the programs do if the machine's speed
             # changes from second to second, as that of two threads does on a shared machine.
             timings = self.trials.in_turn(name, others)
             most = max(timings, key=lambda candidate: timings[candidate].gain, default=others[0])
             # Only the best is shortened: that takes many transitions.
             best = self._shortest(most)
-            if self.trials.beats(name, best):
-                return Choice(best)
+            try:
+                return Choice(best) if self.trials.beats(name, best) else self._baseline_choice(itself)
+            except BaselineError:
+                raise
+            except IrgymError:  # it fails when it is timed, and the next may not
+                others.remove(most)
         return self._baseline_choice(itself)
 
     def _under_endings(self, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -292,7 +295,7 @@ class Judge:
             finalists: The others; the best of them comes next if one is wrong, or actions are left out.
 
         Raises:
-            WrongResultsError: The original program fails a check that it passed before.
+            IrgymError: The original program fails a check or a measurement that it passed before.
         """
         left_out: tuple[str, ...] = ()
         rejected: dict[str, str] = {}
@@ -300,7 +303,7 @@ class Judge:
             original = self.same(candidate, self.original)
             try:
                 finding = self.confirm(self.original, KEPT) if original else self.confirm(candidate)
-            except WrongResultsError as error:
+            except IrgymError as error:
                 if original:
                     raise
                 rejected[self.task.key(candidate.state)] = str(error)
@@ -332,7 +335,7 @@ class Judge:
         """
         try:
             finding = self.confirm(choice.candidate, choice.no_gain)
-        except WrongResultsError as error:
+        except IrgymError as error:  # its results are wrong, or it no longer runs
             return replace(self.confirm(self.original, KEPT), rejected=(str(error),))
         if finding.cost <= finding.cost_as_written * (1.0 + NOISE):
             return finding
@@ -358,6 +361,6 @@ class Judge:
         choice = self._baseline_choice(itself)
         try:
             baseline = self.confirm(choice.candidate, choice.no_gain)
-        except WrongResultsError as error:  # slower than a wrong program is still the best right one
+        except IrgymError as error:  # slower than a wrong or failing program is still the best right one
             return replace(finding, rejected=(*finding.rejected, str(error)))
         return replace(baseline, left_out=finding.left_out, rejected=finding.rejected)

@@ -11,7 +11,7 @@ import pytest
 import irgym
 from irgym.base.errors import BackendError, IrgymError, ProgramError, StorageError
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.checks import feeds_of
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.running.export import export
 from irgym.envs.graph.state import GraphState

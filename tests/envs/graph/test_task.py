@@ -12,7 +12,7 @@ from irgym.base.errors import BackendError, IrgymError, ScheduleError
 from irgym.core.actions import Action
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.checks import feeds_of
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Rewrite
 from irgym.envs.graph.state import EVERYWHERE, GraphState

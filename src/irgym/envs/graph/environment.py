@@ -129,7 +129,7 @@ class GraphEnvironment(Environment):
 
     def __init__(self, variant: Variant | None = None) -> None:
         self._sources: Sources | None = None
-        self._models: dict[str, tuple[str, Any]] = {}
+        self._models: dict[str, tuple[str, Any, str]] = {}
         self._told: set[str] = set()
         self._variant = variant
         if variant is not None:
@@ -169,26 +169,29 @@ class GraphEnvironment(Environment):
         if self._sources is None:
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
-        path, graph = self._read(self._sources, str(self._sources.file(program)), program.uri)
-        if graph.profile and graph.profile != program.bindings:
+        file = str(self._sources.file(program))
+        path, graph, inputs = self._read(self._sources, file, program)
+        if graph.profile and graph.profile != program.bindings and program.inputs is None:
             program = self._at_sizes(program, graph.profile)
-        task = GraphTask(program.uri, path, graph, made_for, threads, versions)
+        task = GraphTask(program.uri, path, graph, made_for, threads, versions, inputs)
         return (task if self._variant is None else task.restricted(self._variant.source)).under(objective)
 
     def _parsed(self, uri: str) -> ProgramUri:
         return parse_program(renamed(uri, self.name, SCHEME))
 
-    def _read(self, sources: Sources, file: str, uri: str) -> tuple[str, Any]:
+    def _read(self, sources: Sources, file: str, program: ProgramUri) -> tuple[str, Any, str]:
         if file not in self._models:
-            call = Call("irgym.envs.graph.running.keeping:kept", (file, uri))
-            path, graph, fixed = sources.opened(call, uri, Path(file))
+            arguments = (file, program.uri, sources.inputs(program))
+            call = Call("irgym.envs.graph.running.keeping:kept", arguments)
+            uri = program.uri
+            path, graph, fixed, inputs = sources.opened(call, uri, Path(file))
             if fixed:
                 print(
                     f"irgym: callers of {uri} may override the initializers {', '.join(fixed)}: here, and in "
                     "exported models, they are constants; turn those that must stay open into plain inputs",
                     file=sys.stderr,
                 )
-            self._models[file] = path, graph
+            self._models[file] = path, graph, inputs
         return self._models[file]
 
     def _at_sizes(self, program: ProgramUri, sizes: tuple[tuple[str, int], ...]) -> ProgramUri:

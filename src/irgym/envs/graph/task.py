@@ -77,6 +77,7 @@ class GraphTask(Task[GraphState]):
         target: The target of ONNX Runtime's kernels, on which the layout of blocked convolutions depends.
         threads: Threads of an operator.
         toolchain: Versions of the packages and of irgym's code that run it.
+        inputs: Digest of the samples that it is measured and checked on; empty for random inputs.
 
     Attributes:
         costs: Costs of the operators of its graphs.
@@ -95,12 +96,14 @@ class GraphTask(Task[GraphState]):
         target: Target,
         threads: int,
         toolchain: str,
+        inputs: str = "",
     ) -> None:
         self.uri = uri
         self.path = path
         self.graph = graph
         self.threads = threads
         self.toolchain = toolchain
+        self.inputs = inputs
         self.horizon = HORIZON
         self.block = block_of(target)
         self.finder = Finder(RULES, self.block)
@@ -192,7 +195,12 @@ class GraphTask(Task[GraphState]):
         return [Action(kind) for kind in actions.ENDINGS if kind != actions.STOP]
 
     def ending_of(self, baseline: str) -> Action | None:
-        """Return the ending under which the original model equals a baseline; None if there is none."""
+        """Return the ending under which the original model equals a baseline; None if there is none.
+
+        Only costs that are times have endings, as in `endings`.
+        """
+        if not self.objective.timed:
+            return None
         wanted = baseline.removeprefix("ort-")
         return next((Action(kind) for kind, level in actions.ENDINGS.items() if level == wanted), None)
 
@@ -221,13 +229,14 @@ class GraphTask(Task[GraphState]):
         """Return the job for the cost: a sum over operators under `model`, known under `nodes`."""
         known = None
         call = Call(f"{RUNNER}:measure", (self.path, state.graph, self.threads, state.level))
+        measured_on = f"; inputs {self.inputs}" if self.inputs else ""
         if self.objective == NODES:
             known, call = count(state.graph), Call(f"{count.__module__}:{count.__name__}", (state.graph,))
         return Job(
             call,
             program=self.uri,
             schedule=self.key(state),
-            toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}",
+            toolchain=f"{self.toolchain}; {threads_text(self.threads)}; {self._initial.digest}{measured_on}",
             objective=self.objective.name,
             known=known,
             parts=self.costs.parts(state.graph.measured) if self.objective == MODEL else (),

@@ -17,7 +17,7 @@ from onnx import TensorProto, helper
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.checks import feeds_of
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.outside import HEAVY
 from irgym.envs.graph.running.artefacts import model_at

@@ -13,7 +13,8 @@ import irgym
 from irgym.base.errors import BaselineError, ProgramError
 from irgym.core.cost import Outcome
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.checks import SEED, checked_on, feeds_of
+from irgym.envs.graph.checking.checks import SEED, checked_on
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import upgrading
 from irgym.envs.graph.running.peers import Original, prepared

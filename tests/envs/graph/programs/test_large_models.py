@@ -13,6 +13,7 @@ from irgym.base.errors import BaselineError, ProgramError
 from irgym.envs.graph import runner
 from irgym.envs.graph.checking import checks as checking
 from irgym.envs.graph.checking import rounding
+from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.outside import HEAVY
 from irgym.envs.graph.programs import files, weights
@@ -54,7 +55,7 @@ def test_large_weights_stay_outside_until_they_are_mapped(opset: int, tmp_path: 
     arrays = [loaded.weights.array(weight) for weight in task.graph.weights.values()]
     large = [array for array in arrays if array.nbytes >= HEAVY]
     assert len(large) == 2 and not any(array.flags.owndata or array.flags.writeable for array in large)
-    feeds = checking.feeds_of(task.path, 0)
+    feeds = feeds_of(task.path, 0)
     wanted = onnxruntime.InferenceSession(whole.SerializeToString()).run(None, feeds)
     [file] = task.export(task.initial(), tmp_path / "whole.onnx")
     found = onnxruntime.InferenceSession(file).run(None, feeds)
@@ -78,7 +79,7 @@ def test_a_large_model_is_rewritten_checked_and_read_again(tmp_path: Path, monke
     assert file.stat().st_size < HEAVY < beside.stat().st_size
     again = GRAPH.task(f"graph:{file}")
     assert runner.validate(again.path, again.initial().graph, 1, 0, 1).ok
-    feeds = checking.feeds_of(task.path, 0)
+    feeds = feeds_of(task.path, 0)
     loaded = model_at(task.path)
     wanted = Program(loaded.graph, loaded.weights, 1).run(feeds)
     np.testing.assert_allclose(onnxruntime.InferenceSession(file).run(None, feeds)[0], wanted[0], 1e-4, 1e-3)

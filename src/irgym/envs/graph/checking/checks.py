@@ -1,4 +1,4 @@
-"""Inputs for checking rewritten models, ordinary and extreme, and the expected results.
+"""Checks of rewritten models on samples, ordinary and extreme inputs, with the expected results.
 
 Expected results come from the program's file, and the allowances for rounding from the model that irgym reads
 from that file.
@@ -6,7 +6,6 @@ from that file.
 
 import math
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -19,8 +18,9 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
-from irgym.envs.graph.checking.original import as_in_file, results_of_file
+from irgym.envs.graph.checking.original import RefusedError, as_in_file, results_of_file
 from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
+from irgym.envs.graph.checking.problems import Checked, drawn, ordinary, sampled
 from irgym.envs.graph.checking.rounding import Runners, compared_with, nudged
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
@@ -29,12 +29,15 @@ from irgym.envs.graph.running.sessions import CompileError
 from irgym.measure.checking.agreement import Agreement
 from irgym.measure.checking.expected import LAST_BITS, Expected
 from irgym.measure.checking.numbers import finite, precision
-from irgym.measure.checking.problem import Problem, best_problem, problem, untelling, validation
+from irgym.measure.checking.problem import Problem, untelling, validation
 
 Array = NDArray[Any]
 
 SEED = 20261122
 """Seed of the inputs on which candidates are checked and timed."""
+
+SAMPLES_S = 30.0
+"""Time in seconds after which no further samples of the user's are prepared."""
 
 EXTREME = 4.0
 """Factor of the allowances on extreme inputs, where wrong results are far off."""
@@ -64,30 +67,16 @@ ALLOWED = "8 times the effect of changes in the last bits of inputs and weights,
 """Description of the allowances."""
 
 
-def feeds_of(path: str, seed: int, sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-    """Return random inputs of a model.
-
-    Args:
-        path: The cached model.
-        seed: Seed of the inputs.
-        sizes: Sizes of its open dimensions; None for those that it is measured at.
-
-    Raises:
-        ProgramError: The range of an input cannot be inferred.
-    """
-    proto = model_at(path).proto
-    return draw(inputs_of(proto, sizes), ranges_of(proto), seed)
-
-
 @lru_cache(maxsize=4)
-def checked_on(path: str, seed: int) -> tuple[Problem, Mapping[str, Array]]:
-    """Return the expected results on random inputs, and the inputs by name.
+def checked_on(path: str, seed: int) -> Checked:
+    """Return the expected results on the user's first sample, or random inputs, and the inputs by name.
 
     Raises:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
     with _original_runs():
-        return _ordinary(path, seed, Runners(path))
+        runners = Runners(path)
+        return sampled(path, 0, seed, runners) if model_at(path).samples else drawn(path, seed, runners)
 
 
 @contextmanager
@@ -102,26 +91,10 @@ def _original_runs() -> Generator[None]:
         ) from error
 
 
-def _ordinary(
-    path: str, seed: int, runners: Runners, sizes: Mapping[str, int] | None = None
-) -> tuple[Problem, Mapping[str, Array]]:
-    """Return the expected results on ordinary inputs, and the inputs by name."""
-    drawn = feeds_of(path, seed, sizes)
-
-    def tried(scale: float) -> Problem:
-        feeds = {name: _scaled(array, scale) for name, array in drawn.items()}
-        results, other = results_of_file(path, feeds, feeds_of(path, seed + 1, sizes))
-        others = {name: nudged(array, (seed, place)) for place, (name, array) in enumerate(feeds.items())}
-        expected = as_in_file(runners.expected(feeds, others), results)
-        return problem(list(feeds.values()), expected, {"its results on other inputs": other})
-
-    found = best_problem(tried)
-    return found, dict(zip(drawn, found.inputs, strict=True))
-
-
 class Kind(Enum):
-    """Kinds of inputs: random ones, random ones of other sizes, unusual ones."""
+    """Kinds of inputs: samples of the user's, random ones, random ones of other sizes, unusual ones."""
 
+    SAMPLE = "sample"
     ORDINARY = "ordinary"
     RESIZED = "resized"
     EXTREME = "extreme"
@@ -133,7 +106,7 @@ class Check:
 
     Attributes:
         kind: Their kind.
-        name: Their sizes, or a description of unusual ones; else empty.
+        name: A description; their sizes if these are others.
         feeds: The inputs by name.
         problem: The expected results; None if the original model has none on these inputs.
         why: The reason why it has none.
@@ -148,8 +121,9 @@ class Check:
     @property
     def where(self) -> str:
         """How a message about these inputs begins."""
-        words = {Kind.ORDINARY: "", Kind.RESIZED: f"at {self.name}: ", Kind.EXTREME: f"on {self.name}: "}
-        return words[self.kind]
+        if self.kind is Kind.ORDINARY:
+            return ""
+        return f"{'at' if self.kind is Kind.RESIZED else 'on'} {self.name}: "
 
 
 class Checks:
@@ -174,13 +148,16 @@ class Checks:
         self.made: list[Check] = []
         self._path, self._seed = path, seed
         self._runners = Runners(path)
-        graph = model_at(path).graph
-        self._sizes = other_sizes(dict(graph.profile), graph.least)
-        others = [self._resized] * (WANTED if graph.profile else 0)
+        loaded = model_at(path)
+        self._given = len(loaded.samples)
+        self._samples_s = 0.0
+        self._sizes = other_sizes(dict(loaded.graph.profile), loaded.graph.least)
+        samples = [partial(self._sample, place) for place in range(self._given)]
         first, *further = (partial(self._ordinary, place) for place in range(inputs))
+        others = [self._resized] * (WANTED if loaded.graph.profile else 0)
         # The most telling come first, since there may be no time for more.
-        self._left = deque([first, *others[:1], *self._extremes(), *further, *others[1:]])
-        self._least = 1 + len(others[:1])
+        self._left = [*samples, first, *others[:1], *self._extremes(), *further, *others[1:]]
+        self._needed = {*samples[:1], first, *others[:1]}
 
     def judge(
         self, run: Callable[[Mapping[str, Array]], Sequence[Array]], seconds: float = math.inf
@@ -203,14 +180,14 @@ class Checks:
             try:
                 said.append(check.problem.judge(run(check.feeds)))
             except CompileError as error:
-                if check.kind is Kind.ORDINARY:
+                if not said:
                     raise
                 said.append(Agreement(math.inf, str(error)))
             if not said[-1].ok:
                 said[-1] = replace(said[-1], detail=f"{check.where}{said[-1].detail}")
                 break
         told = [(check.kind, check.problem) for check in self.made if check.problem is not None]
-        ordinary = [checked for kind, checked in told if kind is Kind.ORDINARY]
+        ordinary = [checked for kind, checked in told if kind in (Kind.SAMPLE, Kind.ORDINARY)]
         found = validation(ordinary, said, "; ".join([ALLOWED, *self._covered()]))
         blind = found.blind or untelling([checked for _, checked in told])
         return replace(found, inputs=len(told), blind=blind)
@@ -219,32 +196,48 @@ class Checks:
         """Yield the checks that there are, and further ones while there is time on the monotonic clock."""
         yield from self.made
         took_s = 0.0
-        while self._left and (len(self.made) < self._least or time.monotonic() + took_s < due):
+        for make in list(self._left):
+            if make not in self._needed and time.monotonic() + took_s >= due:
+                continue
             started = time.monotonic()
             with _original_runs():
-                check = self._left[0]()
-            self._left.popleft()
+                check = make()
+            self._left.remove(make)
+            self._needed.discard(make)
             if check is not None:
                 self.made.append(check)
                 yield check
             took_s = time.monotonic() - started
 
+    def _sample(self, place: int) -> Check | None:
+        """Return a sample of the user's; None if the samples before it took long."""
+        if place and self._samples_s > SAMPLES_S:
+            return None
+        started = time.monotonic()
+        checked, feeds = sampled(self._path, place, self._seed, self._runners)
+        self._samples_s += time.monotonic() - started
+        return Check(Kind.SAMPLE, f"sample {place + 1} of {self._given}", feeds, checked)
+
     def _ordinary(self, place: int) -> Check:
-        checked, feeds = _ordinary(self._path, self._seed + 2 * place, self._runners)
+        try:
+            checked, feeds = drawn(self._path, self._seed + 2 * place, self._runners)
+        except RefusedError as error:  # some models only run on inputs that fit together
+            if not self._given:
+                raise
+            return _not_run(Kind.ORDINARY, "inputs within the ranges of the samples", {}, error)
         return Check(Kind.ORDINARY, "", feeds, checked)
 
     def _resized(self) -> Check | None:
         """Return ordinary inputs of the next other sizes that the model accepts; None if there are none."""
         for sizes in self._sizes:
             with suppress(ProgramError, CompileError):  # most models refuse some sizes
-                checked, feeds = _ordinary(self._path, self._seed, self._runners, sizes)
+                checked, feeds = ordinary(self._path, self._seed, self._runners, sizes)
                 return Check(Kind.RESIZED, text_of(sizes), feeds, checked)
-        self._least = 1
         return None
 
     def _extremes(self) -> Iterator[Callable[[], Check]]:
         """Yield functions that return inputs of unusual kinds."""
-        proto, graph, weights = model_at(self._path)
+        proto, graph, weights, _ = model_at(self._path)
         inputs, ranges, compared = inputs_of(proto), ranges_of(proto), compared_with(graph, weights)
         usual = draw(inputs, ranges, self._seed)
         finite_only = any("." in node.operator or node.operator in SPREADING for node in graph.nodes.values())
@@ -256,19 +249,17 @@ class Checks:
         """Return inputs of an unusual kind, moved in their last bits except for the model's thresholds."""
         try:
             [results] = results_of_file(self._path, feeds)
-        except ProgramError as error:
-            why = f"on which the original model does not run ({error})"
-            return Check(Kind.EXTREME, style.name, feeds, None, why)
+        except RefusedError as error:
+            return _not_run(Kind.EXTREME, style.name, feeds, error)
         if not any(finite(result).any() for result in results):
             why = "on which the original model has no finite result"
             return Check(Kind.EXTREME, style.name, feeds, None, why)
-        ordinary = self.made[0].problem
-        assert ordinary is not None
+        usual = next(check.problem for check in self.made if check.problem is not None)
         expected = [
-            _loosened(result, usual, style)
-            for result, usual in zip(
+            _loosened(result, ordinary, style)
+            for result, ordinary in zip(
                 self._runners.expected(feeds, _moved(feeds, self._seed, compared)),
-                ordinary.expected,
+                usual.expected,
                 strict=True,
             )
         ]
@@ -276,7 +267,11 @@ class Checks:
         return Check(Kind.EXTREME, style.name, feeds, found)
 
     def _covered(self) -> Iterator[str]:
-        """Yield which other sizes were checked, and what was left out and why."""
+        """Yield which samples and other sizes were checked, and what was left out and why."""
+        samples = sum(check.kind is Kind.SAMPLE for check in self.made)
+        if samples:
+            share = "" if samples == self._given else f" {samples} of"
+            yield f"first on{share} the {self._given} sample{'s' if self._given > 1 else ''} given"
         sizes = [check.name for check in self.made if check.kind is Kind.RESIZED]
         if sizes:
             yield f"also at {'; '.join(sizes)}"
@@ -299,6 +294,12 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
     """
     with _original_runs():
         return Checks(path, inputs, seed)
+
+
+def _not_run(kind: Kind, name: str, feeds: Mapping[str, Array], error: RefusedError) -> Check:
+    """Return inputs that are left out, since the original model does not run on them."""
+    why = f"on which the original model does not run ({error.__cause__ or error})"
+    return Check(kind, name, feeds, None, why)
 
 
 def _moved(feeds: Mapping[str, Array], seed: int, compared: Sequence[float]) -> dict[str, Array]:
@@ -329,8 +330,3 @@ def _loosened(expected: Expected, usual: Expected, style: Style) -> Expected:
         allowance=allowance + np.asarray(LAST_BITS * eps * greatest, allowance.dtype),
         ignored=ignored if ignored.any() else None,
     )
-
-
-def _scaled(array: Array, scale: float) -> Array:
-    # numpy turns an array without dimensions into a number.
-    return array if scale == 1.0 or array.dtype.kind != "f" else np.asarray(array * scale, array.dtype)

@@ -29,6 +29,10 @@ HEAVY = 1 << 30
 """Size in bytes of a file and its weights from which on its session is closed after each call."""
 
 
+class RefusedError(ProgramError):
+    """ONNX Runtime does not run a program's file on some inputs."""
+
+
 def results_of_file(path: str, *feeds: Mapping[str, Array]) -> list[list[Array]]:
     """Return the results of a program's file, with open dimensions bound, on each of some inputs.
 
@@ -37,15 +41,15 @@ def results_of_file(path: str, *feeds: Mapping[str, Array]) -> list[list[Array]]
         feeds: Inputs by name.
 
     Raises:
-        ProgramError: ONNX Runtime does not run the file on them.
+        RefusedError: ONNX Runtime does not run the file on them.
         StorageError: The file cannot be read.
     """
     program = _session(path) if _size(path) < HEAVY else _opened(path)
     try:
         return [program.run(inputs) for inputs in feeds]
     except CompileError as error:
-        raise ProgramError(
-            f"the file does not run on random inputs ({error}), so nothing can be checked: give sizes "
+        raise RefusedError(
+            f"the file does not run on these inputs ({error}), so nothing can be checked: give sizes "
             "and ranges of its inputs that fit"
         ) from error
 

@@ -1,4 +1,4 @@
-"""Allowances for rounding errors: how much results vary with the last bits of inputs and weights.
+"""Allowances for rounding errors: how much results vary with the last bits of inputs, weights and gates.
 
 A fused operator sums in another order, which has no larger effect.
 """
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from irgym.envs.graph.checking.changes import change_bodies, shift_gates
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weight, Weights
-from irgym.envs.graph.ir.writing import used_weights
+from irgym.envs.graph.ir.writing import arrays_apart, model_of, used_weights
 from irgym.envs.graph.running.artefacts import model_at
-from irgym.envs.graph.running.sessions import Program
+from irgym.envs.graph.running.sessions import Opened, Program
 from irgym.measure.checking.expected import Expected, rounded
 
 Array = NDArray[Any]
@@ -133,9 +134,7 @@ class Runners:
         loaded = model_at(path)
         self._original = _runner(loaded.graph, loaded.weights)
         # A change that moves two weights the same way does not show in their difference: try several.
-        kept = {weight.digest for weight in thresholds(loaded.graph).values()}
-        ways = [_Nudged(loaded.weights, SEED + way, kept) for way in range(WAYS)]
-        self._moved = [_runner(loaded.graph, weights) for weights in ways]
+        self._moved = [_runner(loaded.graph, loaded.weights, way) for way in range(WAYS)]
 
     def expected(self, feeds: Mapping[str, Array], others: Mapping[str, Array]) -> list[Expected]:
         """Return the results on some inputs, with their allowances for rounding.
@@ -158,17 +157,36 @@ class Runners:
         ]
 
 
-def _runner(graph: Graph, weights: Weights) -> Callable[..., list[list[Array]]]:
+def _runner(graph: Graph, weights: Weights, way: int | None = None) -> Callable[..., list[list[Array]]]:
     """Return a function that runs a graph on each of some inputs and returns the results.
 
     A session copies the weights, and changed weights are another copy. Sessions of large models are therefore
     created for each call and closed after it.
+
+    Args:
+        graph: The graph.
+        weights: Its weights.
+        way: The way of changing last bits; None for none.
     """
     size = sum(graph.weights[name].type.bytes for name in used_weights(graph))
-    ready = Program(graph, weights, threads=1) if size < LARGE else None
+
+    def opened() -> Opened:
+        return Program(graph, weights, threads=1) if way is None else _changed(graph, weights, way)
+
+    ready = opened() if size < LARGE else None
 
     def run(*feeds: Mapping[str, Array]) -> list[list[Array]]:
-        program = ready or Program(graph, weights, threads=1)
+        program = ready or opened()
         return [program.run(inputs) for inputs in feeds]
 
     return run
+
+
+def _changed(graph: Graph, weights: Weights, way: int) -> Opened:
+    """Return a graph with changed last bits of its weights, its bodies' constants and its gates."""
+    seed = SEED + way
+    moved = _Nudged(weights, seed, {weight.digest for weight in thresholds(graph).values()})
+    model = model_of(graph, moved, whole=False)
+    change_bodies(model, lambda array, place: nudged(array, (seed, place)), COMPARISONS)
+    shift_gates(model, way)
+    return Opened(model, arrays_apart(graph, moved), threads=1)

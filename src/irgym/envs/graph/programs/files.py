@@ -5,7 +5,8 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from types import MappingProxyType
+from typing import Any, TypeAlias
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -13,10 +14,22 @@ from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.base.errors import ProgramError, StorageError
 from irgym.envs.graph.programs.bounds import check_expansion, check_inputs
-from irgym.envs.graph.programs.metadata import PREFIX, read_sizes, unnamed, write_ranges, write_sizes
+from irgym.envs.graph.programs.inputs import given_inputs
+from irgym.envs.graph.programs.metadata import (
+    PREFIX,
+    note_inputs,
+    read_sizes,
+    unnamed,
+    write_ranges,
+    write_sizes,
+)
 from irgym.envs.graph.programs.opsets import first_line
 from irgym.envs.graph.programs.proposals import Dimension, proposed
+from irgym.envs.graph.programs.samples import named_inputs, ranges_in, sizes_in
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
+from irgym.measure.samples import Given
+
+Ranges: TypeAlias = Mapping[str, tuple[int, int]]
 
 FORMS = {
     (0, b"\x1f\x8b"): "is packed by gzip: unpack it",
@@ -89,6 +102,7 @@ def bound(
     bindings: tuple[tuple[str, int], ...],
     digests: Mapping[str, str],
     ranges: tuple[tuple[str, tuple[int, int]], ...] = (),
+    inputs: Given | None = None,
 ) -> bytes:
     """Return a file's model with names for its open dimensions, and otherwise unchanged.
 
@@ -104,10 +118,11 @@ def bound(
         bindings: Sizes of open dimensions, by their names in the file, and perhaps `fixed`. A dimension
             without a name that a URI can contain is named by its input and axis: `pixels.0`.
         ranges: Half-open ranges of integer inputs, by name. They are written into the metadata.
+        inputs: Samples of the inputs, which tell sizes and ranges that are not given.
 
     Raises:
         ProgramError: The file is no valid ONNX model, no sizes are found at which it runs, a binding names no
-            open dimension, or a range names no integer input.
+            open dimension, a range names no integer input, or a sample does not fit.
         StorageError: A file cannot be read.
     """
     file = Path(path)
@@ -123,11 +138,39 @@ def bound(
         raise ProgramError(f"{path} is no valid ONNX model: {first_line(error)}") from error
     except OSError as error:
         raise StorageError(f"cannot read the weights of {path}: {error.strerror}") from error
-    _note_ranges(model, dict(ranges), path)
-    bind(model, dict(bindings), path)
+    known, sampled = dict(ranges), dict[str, int]()
+    note_inputs(model, "" if inputs is None else inputs.digest)
+    _note_ranges(model, known, path)
+    if inputs is not None:
+        known, sampled = _told_by(inputs, model, dict(bindings), known, path)
+        _note_ranges(model, known, path)
+    bind(model, dict(bindings), path, sampled)
     check_inputs(model, path)
     put_back(model, weights, listed)
     return model.SerializeToString(deterministic=True)
+
+
+def _told_by(
+    inputs: Given, model: onnx.ModelProto, bindings: Mapping[str, int], ranges: Ranges, path: str
+) -> tuple[dict[str, tuple[int, int]], dict[str, int]]:
+    """Return the ranges of integer inputs and the sizes of open dimensions that samples tell.
+
+    Args:
+        inputs: The samples.
+        model: The model. Its open dimensions get names.
+        bindings: Sizes that are given.
+        ranges: Ranges that are given.
+        path: The model's name in messages.
+
+    Raises:
+        ProgramError: A sample does not fit the model, the sizes or the ranges.
+    """
+    for name, dimension in list(_open(model, path)):
+        dimension.dim_param = name
+    given = given_inputs(model)
+    samples = named_inputs(inputs.read(), given)
+    sizes = sizes_in(samples, given, bindings, FIXED in bindings)
+    return ranges_in(samples, ranges), sizes
 
 
 def _check(model: onnx.ModelProto, path: str) -> None:
@@ -168,13 +211,19 @@ def _check_by_onnx(model: onnx.ModelProto) -> None:
             kind.ClearField("shape")
 
 
-def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None:
+def bind(
+    model: onnx.ModelProto,
+    bindings: Mapping[str, int],
+    path: str,
+    sampled: Mapping[str, int] = MappingProxyType({}),
+) -> None:
     """Name the dimensions that a model's inputs leave open, and note their sizes.
 
     Args:
         model: The model. It is changed. If it has open dimensions, the shapes of inner values are dropped.
         bindings: Sizes of dimensions, by name.
         path: The model's name in messages.
+        sampled: Sizes in a sample of the inputs.
 
     Raises:
         ProgramError: No sizes are found, a binding names no open dimension, or an input is no tensor.
@@ -193,7 +242,9 @@ def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None
     for name, dimension in dimensions:
         dimension.dim_param = name
     del model.graph.value_info[:]
-    known = {name: size for name, size in {**read_sizes(model), **bindings}.items() if name in names}
+    known = {
+        name: size for name, size in {**read_sizes(model), **sampled, **bindings}.items() if name in names
+    }
     if len(known) < len(names):
         known = proposed(model, list(_dimensions(model)), known, path)
     write_sizes(model, {} if fixed else known)
@@ -201,13 +252,13 @@ def bind(model: onnx.ModelProto, bindings: Mapping[str, int], path: str) -> None
         _fix(model, known)
 
 
-def _note_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]], path: str) -> None:
+def _note_ranges(model: onnx.ModelProto, ranges: Ranges, path: str) -> None:
     """Write ranges of inputs into a model's metadata, replacing earlier ones.
 
     Raises:
         ProgramError: A range names no integer input, or is empty.
     """
-    whole = {value.name for value in _inputs(model) if value.type.tensor_type.elem_type in WHOLE}
+    whole = {value.name for value in given_inputs(model) if value.type.tensor_type.elem_type in WHOLE}
     for name, (low, high) in ranges.items():
         if name not in whole:
             known = ", ".join(sorted(whole)) or "none"
@@ -232,12 +283,6 @@ WHOLE = frozenset(
 """Integer types."""
 
 
-def _inputs(model: onnx.ModelProto) -> Iterator[onnx.ValueInfoProto]:
-    """Yield the inputs that a run must be given."""
-    given = {tensor.name for tensor in model.graph.initializer}
-    return (value for value in model.graph.input if value.name not in given)
-
-
 def _fix(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
     """Fix the open dimensions of inputs, and of results as far as they have the same names."""
     for value in (*model.graph.input, *model.graph.output):
@@ -250,7 +295,7 @@ def _fix(model: onnx.ModelProto, sizes: Mapping[str, int]) -> None:
 
 def _dimensions(model: onnx.ModelProto) -> Iterator[Dimension]:
     """Yield the open dimensions, which all have names by now."""
-    for value in _inputs(model):
+    for value in given_inputs(model):
         kind = value.type.tensor_type
         shape = tuple(None if dimension.dim_param else dimension.dim_value for dimension in kind.shape.dim)
         floating = kind.elem_type not in WHOLE
@@ -261,7 +306,7 @@ def _dimensions(model: onnx.ModelProto) -> Iterator[Dimension]:
 
 def _open(model: onnx.ModelProto, path: str) -> Iterator[tuple[str, Any]]:
     """Yield the open dimensions of inputs, with their names."""
-    for value in _inputs(model):
+    for value in given_inputs(model):
         kind = value.type.WhichOneof("value")
         if kind != "tensor_type":
             raise ProgramError(f"{path}: the input {value.name} is no tensor: export it with tensors only")

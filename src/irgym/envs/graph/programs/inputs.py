@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,14 @@ def inputs_of(model: onnx.ModelProto, sizes: Mapping[str, int] | None = None) ->
     Raises:
         ProgramError: An input is no tensor of numbers or Booleans, or has open dimensions.
     """
-    given = {tensor.name for tensor in model.graph.initializer}
     known = read_sizes(model) if sizes is None else sizes
-    return tuple(_input(value, known) for value in model.graph.input if value.name not in given)
+    return tuple(_input(value, known) for value in given_inputs(model))
+
+
+def given_inputs(model: onnx.ModelProto) -> list[onnx.ValueInfoProto]:
+    """Return the inputs that a run must be given: those without an initializer."""
+    initial = {tensor.name for tensor in model.graph.initializer}
+    return [value for value in model.graph.input if value.name not in initial]
 
 
 def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
@@ -77,21 +83,26 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
 
 
 def draw(
-    model_inputs: Sequence[Input], ranges: Mapping[str, tuple[int, int]], seed: int
+    model_inputs: Sequence[Input],
+    ranges: Mapping[str, tuple[int, int]],
+    seed: int,
+    bounds: Mapping[str, tuple[float, float]] = MappingProxyType({}),
 ) -> dict[str, NDArray[Any]]:
     """Return random values of inputs by name, deterministic in the seed.
 
-    Floats are drawn from the standard normal distribution, integers uniformly from their range, Booleans by a
-    fair coin. Inputs of two values count as masks. If they have several dimensions, the first element of each
-    row is 1, since a softmax has no result in a row that is masked entirely.
+    Floats are drawn uniformly from their bounds, or else from the standard normal distribution, integers
+    uniformly from their range, Booleans by a fair coin. Inputs of two values count as masks. If they have
+    several dimensions, the first element of each row is 1, since a softmax has no result in a row that is
+    masked entirely.
 
     Args:
         model_inputs: The inputs.
         ranges: The half-open range of each integer input.
         seed: The seed; the values of an input also depend on its place.
+        bounds: The least and greatest values of floating-point inputs, as far as they are known.
     """
     return {
-        given.name: _draw(given, ranges, np.random.default_rng((seed, place)))
+        given.name: _draw(given, ranges, bounds.get(given.name), np.random.default_rng((seed, place)))
         for place, given in enumerate(model_inputs)
     }
 
@@ -106,11 +117,19 @@ def wrapping(model: onnx.ModelProto) -> frozenset[str]:
     return frozenset(name for name in signed if name not in known and wraps(model, name))
 
 
-def _draw(given: Input, ranges: Mapping[str, tuple[int, int]], random: np.random.Generator) -> NDArray[Any]:
+def _draw(
+    given: Input,
+    ranges: Mapping[str, tuple[int, int]],
+    within: tuple[float, float] | None,
+    random: np.random.Generator,
+) -> NDArray[Any]:
     if given.dtype == np.bool_:
         bounds = MASK
     elif np.issubdtype(given.dtype, np.integer):
         bounds = ranges[given.name]
+    elif within is not None:
+        drawn = random.uniform(0.0, 1.0, given.shape)  # the difference of the bounds may overflow
+        return np.asarray(within[0] * (1.0 - drawn) + within[1] * drawn).astype(given.dtype)
     else:
         return np.asarray(random.standard_normal(given.shape)).astype(given.dtype)
     values = np.asarray(random.integers(*bounds, given.shape))

@@ -31,6 +31,9 @@ PREFIX = f"{NOTE}range."
 """Prefix of the keys of ranges; the name of the input follows."""
 
 
+INPUTS = f"{NOTE}inputs"
+"""Key of the digest of the samples that a model is checked on; exported models do not have it."""
+
 SIZE = f"{NOTE}size."
 """Prefix of the keys of the sizes at which open dimensions are measured; the dimension's name follows."""
 
@@ -56,6 +59,20 @@ def read_sizes(model: onnx.ModelProto) -> dict[str, int]:
         for entry in model.metadata_props
         if entry.key.startswith(SIZE)
     }
+
+
+def note_inputs(model: onnx.ModelProto, digest: str) -> None:
+    """Record in a model the digest of samples of its inputs, replacing an earlier one; empty for none."""
+    kept = [entry for entry in model.metadata_props if entry.key != INPUTS]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    if digest:
+        model.metadata_props.add(key=INPUTS, value=digest)
+
+
+def read_inputs(model: onnx.ModelProto) -> str:
+    """Return the digest of samples of a model's inputs; empty for none."""
+    return next((entry.value for entry in model.metadata_props if entry.key == INPUTS), "")
 
 
 def write_ranges(model: onnx.ModelProto, ranges: Mapping[str, tuple[int, int]]) -> None:

@@ -17,6 +17,7 @@ from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.opening import Opener
 from irgym.measure.replies import answered
+from irgym.measure.samples import Given, size_at
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.variables import keyed
 
@@ -60,7 +61,8 @@ class Sources:
 
         Raises:
             BackendError: onnx is missing, or torch or the package of the model.
-            ProgramError: The file is no model or leaves dimensions open, or the model cannot be exported.
+            ProgramError: The file is no model, a sample of its inputs does not fit, or the model cannot be
+                exported.
             StorageError: A file cannot be read or the cache folder cannot be written.
         """
         common = (_recipe(), keyed(os.environ))
@@ -73,15 +75,29 @@ class Sources:
             installed = _version("onnx", program.uri, INSTALL)
             files = Call("irgym.envs.graph.programs.digests:files", (program.path,))
             content, beside, size = self._opener.call(files, program.uri, check_size(program.path))
+            inputs = self.inputs(program)
+            size += 0 if inputs is None else size_at(inputs.path)
             given = f"{program.bindings} {program.ranges}"
-            parts = (content, str(beside), given, installed, *common)
+            parts = (content, str(beside), given, inputs.digest if inputs else "", installed, *common)
             name = f"{stem_of(program.path.stem)}-{digest(*parts)}"
-            arguments = (str(program.path), program.bindings, beside, program.ranges)
+            arguments = (str(program.path), program.bindings, beside, program.ranges, inputs)
             call = Call("irgym.envs.graph.programs.files:bound", arguments)
             file = STORE.get(name, lambda: self._opener.call(call, program.uri, size))
             self._sizes[file] = size
             return file
         return STORE.get(name, lambda: answer(self._child, call, program.uri))
+
+    def inputs(self, program: ProgramUri) -> Given | None:
+        """Return the samples of a program's inputs; None without any.
+
+        Raises:
+            ProgramError: They cannot be read, or are too many or too large.
+        """
+        if program.inputs is None:
+            return None
+        call = Call("irgym.measure.samples:digest_at", (program.inputs,))
+        found = self._opener.call(call, str(program.inputs), size_at(program.inputs))
+        return Given(program.inputs, found)
 
     def opened(self, call: Call, uri: str, file: Path) -> Any:
         """Return the result of a call that opens a file; see `Opener.call` for exceptions.

@@ -12,7 +12,7 @@ SUFFIX = ".onnx"
 GRAMMAR = Grammar(
     "graph",
     FAMILIES,
-    Files((SUFFIX,), bindings=True, ranges=True),
+    Files((SUFFIX,), bindings=True, ranges=True, inputs=True),
     "graph://FAMILY?name=value&... or graph:FILE.onnx?dimension=number&...",
 )
 """The grammar of the URIs."""
@@ -25,7 +25,7 @@ def parse_program(uri: str) -> ProgramUri:
         uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options tell the
             sizes of open dimensions, by their names in the file, at which it is measured. With `fixed=1`, the
             model is for these sizes alone. `range.ids=0:30522` gives the half-open range of the integer
-            input `ids`.
+            input `ids`, and `inputs=samples.npz` a file or folder of samples of the inputs.
 
     Raises:
         ProgramError: The URI is malformed, has an unknown family or option, sizes that do not fit together,

@@ -5,7 +5,7 @@
 
 import json
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,12 +19,17 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.outside import bytes_of
 from irgym.envs.graph.ir.reading import read_graph
 from irgym.envs.graph.ir.weights import Weights
+from irgym.envs.graph.programs.metadata import read_inputs
+from irgym.measure.samples import Sample
 from irgym.measure.store import Store
 
 STORE = Store("graph/models", ".onnx")
 """Models after reading: constants folded, shapes inferred, and weights in a file beside each."""
 
 WEIGHTS = ".safetensors"
+
+SAMPLES = ".samples"
+"""Suffix of the file with samples of a model's inputs, if its user gave some."""
 
 FILE = ".file"
 """Suffix of the note that names the file a model was read from, in `programs.sources.STORE`."""
@@ -48,11 +53,13 @@ class Loaded(NamedTuple):
         proto: Its structure.
         graph: Its graph.
         weights: Its weights, with a cache of computed ones.
+        samples: Inputs that its user gave, by name.
     """
 
     proto: onnx.ModelProto
     graph: Graph
     weights: Weights
+    samples: Sequence[Mapping[str, NDArray[Any]]] = ()
 
 
 @lru_cache(maxsize=2)
@@ -65,6 +72,7 @@ def model_at(path: str) -> Loaded:
     try:
         proto = onnx.load(path, load_external_data=False)
         stored = mapped(Path(path).with_suffix(WEIGHTS))
+        samples = samples_beside(path) if read_inputs(proto) else ()
     except OSError as error:
         raise StorageError(
             f"{path} cannot be read ({error.strerror}): run the command again to recreate it"
@@ -74,7 +82,31 @@ def model_at(path: str) -> Loaded:
         name: array.view(graph.weights[name].type.dtype).reshape(graph.weights[name].type.shape)
         for name, array in stored.items()
     }
-    return Loaded(proto, graph, Weights(arrays))
+    return Loaded(proto, graph, Weights(arrays), samples)
+
+
+def saved_samples(samples: Sequence[Sample]) -> list[bytes | memoryview]:
+    """Return the parts of a file with samples."""
+    return saved(
+        {
+            f"{place}/{name}": array
+            for place, sample in enumerate(samples)
+            for name, array in sample.arrays.items()
+        }
+    )
+
+
+def samples_beside(path: str) -> list[dict[str, NDArray[Any]]]:
+    """Return the samples in the file beside a cached model.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    found: dict[int, dict[str, NDArray[Any]]] = {}
+    for key, array in mapped(Path(path).with_suffix(SAMPLES)).items():
+        place, _, name = key.partition("/")
+        found.setdefault(int(place), {})[name] = array
+    return [found[place] for place in sorted(found)]
 
 
 def saved(arrays: Mapping[str, NDArray[Any]]) -> list[bytes | memoryview]:

@@ -18,7 +18,7 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.outside import bytes_of, refer
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import BLOCKED, arrays_apart, model_of, used_weights
-from irgym.envs.graph.programs.metadata import BLOCK, NOTE, ORT_CONFIG, SESSION, unnamed
+from irgym.envs.graph.programs.metadata import BLOCK, INPUTS, NOTE, ORT_CONFIG, SESSION, unnamed
 from irgym.envs.graph.programs.weights import INSIDE
 from irgym.envs.graph.running.artefacts import file_of, model_at
 from irgym.envs.graph.running.session_options import options_json, options_text
@@ -88,7 +88,7 @@ def export(task: Exported, state: GraphState, path: Path, most: int = INSIDE) ->
     if any(node.operator.startswith(f"{BLOCKED}.") for node in state.graph.order):
         notes[BLOCK] = str(task.block)
     # The original may be an exported file itself.
-    kept = [entry for entry in loaded.proto.metadata_props if entry.key not in {*notes, BLOCK}]
+    kept = [entry for entry in loaded.proto.metadata_props if entry.key not in {*notes, BLOCK, INPUTS}]
     model.metadata_props.extend(kept)
     for name, text in notes.items():
         model.metadata_props.add(key=name, value=text)

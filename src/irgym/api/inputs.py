@@ -1,0 +1,71 @@
+"""Inputs that a user has for a program in a file: named in its URI, and written to a file if need be."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TypeAlias, cast
+
+from irgym.base.errors import IrgymError
+from irgym.core.queries import with_inputs
+from irgym.measure.machine import cache_dir
+
+Inputs: TypeAlias = str | os.PathLike[str] | Mapping[str, Any] | Sequence[Mapping[str, Any]]
+"""A file or folder with inputs, arrays by the names of inputs, or a sequence of such samples."""
+
+FOLDER = "inputs"
+"""Folder, in the user's cache folder, of inputs that were given as arrays."""
+
+
+def named_with(program: object, inputs: Inputs | None) -> object:
+    """Return a program's URI with its inputs in it; the program itself if there are none.
+
+    Arrays are written to the user's cache folder, so that the URI names them in later processes too.
+
+    Args:
+        program: The URI or path of a file, or an object.
+        inputs: The inputs.
+
+    Raises:
+        IrgymError: The program is an object, or the inputs are neither a path nor arrays by name.
+        StorageError: The cache folder cannot be written.
+    """
+    if inputs is None:
+        return program
+    if not isinstance(program, str | os.PathLike):
+        raise IrgymError(
+            f"inputs= belongs to a program in a file, and {type(program).__name__} is an object: give its "
+            "inputs after it, without a name"
+        )
+    uri = os.fspath(cast("str | os.PathLike[str]", program))
+    return with_inputs(uri, _place(inputs))
+
+
+def _place(inputs: Inputs) -> Path:
+    """Return the file or folder of inputs."""
+    if isinstance(inputs, str | os.PathLike):
+        return Path(inputs)
+    samples = _listed(inputs)
+    if not samples:
+        raise IrgymError("there are no samples among the inputs: give at least one, or leave inputs out")
+    from irgym.measure.samples import checked, stored  # late: it needs numpy
+
+    named = [
+        checked(sample, f"sample {place}" if len(samples) > 1 else "inputs")
+        for place, sample in enumerate(samples, 1)
+    ]
+    return stored(named, cache_dir() / FOLDER)
+
+
+def _listed(inputs: object) -> list[Mapping[Any, Any]]:
+    """Return samples as a list."""
+    kind = type(inputs).__name__
+    listed: Any = [inputs] if isinstance(inputs, Mapping) else inputs
+    samples: list[Mapping[Any, Any]] = []
+    for sample in cast("Sequence[object]", listed if isinstance(listed, list | tuple) else [None]):
+        if not isinstance(sample, Mapping) or not sample:
+            raise IrgymError(
+                f"inputs cannot be of type {kind}: give arrays by name, as in {{'x': array}}, a list of such "
+                "samples, or the path of an .npz file"
+            )
+        samples.append(cast("Mapping[Any, Any]", sample))
+    return samples
