@@ -98,6 +98,28 @@ def test_sums_products_and_concatenations_of_quantised_numbers(oracle, rng, kind
         )
 
 
+@pytest.mark.parametrize("kind", ["uint8", "int8"])
+def test_layers_of_quantised_numbers(oracle, rng, kind):
+    for index in range(10):
+        m, k, n = (int(size) for size in rng.integers(1, 6, 3))
+        turned, several = index % 2, index % 3 == 0
+        b = np.clip(whole(rng, "int8", *((n, k) if turned else (k, n))), -100, 100)
+        bias = whole(rng, "int16", n).astype(np.int32)
+        operands = [whole(rng, kind, m, k), scales(rng), whole(rng, kind), b]
+        operands += [
+            scales(rng, n) if several else scales(rng),
+            np.zeros(n if several else (), np.int8),
+            bias,
+        ]
+        ends = [np.asarray(2, np.float32), whole(rng, kind)]
+        oracle.equals("com.microsoft.QGemm", [*operands, *ends], {"transB": turned}, off=0.05)
+        x = [whole(rng, kind, 1, 3, 4, 2), scales(rng), whole(rng, kind), scales(rng), whole(rng, kind)]
+        last = {"channels_last": turned}
+        oracle.equals("com.microsoft.QLinearGlobalAveragePool", x, last, off=0.2)
+        oracle.equals("com.microsoft.QLinearSigmoid", x, off=0.1)
+        oracle.equals("com.microsoft.QLinearLeakyRelu", x, {"alpha": 0.25}, off=0.1)
+
+
 def test_blocks_and_short_integers_are_refused(rng):
     x, scale = whole(rng, "int8", 4, 4), scales(rng)
     with pytest.raises(IrgymError, match="blocks"):

@@ -4,12 +4,12 @@ A number is `(integer - zero point) * scale`. Integers are rounded to even and s
 domain are those that exporters write into models in the format QOperator.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.reference.calls import Array, Call, Operator, broadcast, positive_axis
+from irgym.envs.graph.reference.calls import Array, Call, Operator, broadcast, positive_axis, same
 from irgym.envs.graph.reference.convolution import convolution, convolution_type
 from irgym.envs.graph.reference.generation import ELEMENTS
 from irgym.envs.graph.reference.products import matmul_shape
@@ -63,7 +63,9 @@ def _quantize(call: Call, x: Array, scale: Array, zero: Array | None = None) -> 
     return saturated(steps + offset, kind)
 
 
-def _quantize_type(call: Call, x: TensorType, scale: TensorType, zero: TensorType | None = None) -> TensorType:
+def _quantize_type(
+    call: Call, x: TensorType, scale: TensorType, zero: TensorType | None = None
+) -> TensorType:
     _axis(call, len(x.shape))
     return TensorType(_kind(call, zero and zero.dtype), x.shape)
 
@@ -227,6 +229,64 @@ def _linear_concat_type(call: Call, scale: TensorType, zero: TensorType, *given:
     return TensorType(zero.dtype, (*first[:axis], size, *first[axis + 1 :]))
 
 
+def _linear_gemm(call: Call, *given: Array | None) -> Array:
+    """Return a quantised Gemm, with a bias of int32 whose scale is that of the sums."""
+    a, a_scale, a_zero, b, b_scale, b_zero, bias, scale, zero = (*given, *(None,) * (9 - len(given)))
+    assert a is not None and a_scale is not None and b is not None and b_scale is not None
+    if call.number("alpha", 1.0) != 1.0:
+        raise call.refusal("alpha other than 1")
+    left, right = _rows(call, a, a_zero), _centred(call, b, b_zero, 0 if call.integer("transB", 0) else 1)
+    sums = (left.T if call.integer("transA", 0) else left) @ (right.T if call.integer("transB", 0) else right)
+    sums = sums if bias is None else sums + bias.astype(WIDE)
+    factor = a_scale.reshape(()) * b_scale.reshape(-1 if b_scale.size > 1 else ())
+    if scale is None or zero is None:
+        return sums.astype(factor.dtype) * factor
+    return _requantized(sums, factor / scale.reshape(()), zero.reshape(()))
+
+
+def _linear_gemm_type(call: Call, *given: TensorType | None) -> TensorType:
+    a, a_scale, b, zero = given[0], given[1], given[3], given[8] if len(given) > 8 else None
+    assert a is not None and a_scale is not None and b is not None
+    left = a.shape[::-1] if call.integer("transA", 0) else a.shape
+    right = b.shape[::-1] if call.integer("transB", 0) else b.shape
+    return TensorType(zero.dtype if zero else a_scale.dtype, matmul_shape(call, left, right))
+
+
+def _linear_unary(function: Callable[[Call, Array], Array]) -> Operator:
+    """Return an operator on one quantised array, whose result is quantised again."""
+
+    def meaning(call: Call, *given: Array | None) -> Array:
+        x, scale, zero, result_scale, result_zero = (*given, *(None,) * (5 - len(given)))
+        assert x is not None and scale is not None and result_scale is not None
+        result_zero = np.zeros((), x.dtype) if result_zero is None else result_zero
+        return _quantized(function(call, _number(x, scale, zero)), result_scale, result_zero)
+
+    return Operator(meaning, same)
+
+
+def _channels_last(call: Call) -> bool:
+    return bool(call.integer("channels_last", 0))
+
+
+def _means(call: Call, x: Array) -> Array:
+    axes = range(1, x.ndim - 1) if _channels_last(call) else range(2, x.ndim)
+    return x.mean(axis=tuple(axes), keepdims=True)
+
+
+def _means_type(call: Call, x: TensorType, *others: TensorType | None) -> TensorType:
+    ones = (1,) * (len(x.shape) - 2)
+    shape = (x.shape[0], *ones, x.shape[-1]) if _channels_last(call) else (*x.shape[:2], *ones)
+    return TensorType(x.dtype, shape)
+
+
+def _sigmoid(call: Call, x: Array) -> Array:
+    return 1 / (1 + np.exp(-x))
+
+
+def _leaky_relu(call: Call, x: Array) -> Array:
+    return np.where(x < 0, x * x.dtype.type(call.number("alpha", 0.01)), x)
+
+
 OPERATORS: Mapping[str, Operator] = {
     "QuantizeLinear": Operator(_quantize, _quantize_type),
     "DequantizeLinear": Operator(_dequantize, _dequantize_type),
@@ -235,7 +295,11 @@ OPERATORS: Mapping[str, Operator] = {
     "ConvInteger": Operator(_integer_convolution, _integer_convolution_type),
     "QLinearMatMul": Operator(_linear_product, _linear_product_type),
     "QLinearConv": Operator(_linear_convolution, _linear_convolution_type),
+    "com.microsoft.QGemm": Operator(_linear_gemm, _linear_gemm_type),
     "com.microsoft.QLinearAdd": _linear_binary(np.add),
     "com.microsoft.QLinearMul": _linear_binary(np.multiply),
     "com.microsoft.QLinearConcat": Operator(_linear_concat, _linear_concat_type),
+    "com.microsoft.QLinearGlobalAveragePool": Operator(_linear_unary(_means).meaning, _means_type),
+    "com.microsoft.QLinearLeakyRelu": _linear_unary(_leaky_relu),
+    "com.microsoft.QLinearSigmoid": _linear_unary(_sigmoid),
 }
