@@ -108,10 +108,17 @@ def _cut(made: Made) -> Callable[[Rng], Sample]:
     def drawn(rng: Rng) -> Sample:
         kind, shape, sizes = kind_of(rng), shape_of(rng), parts_of(rng)
         axis = int(rng.integers(len(shape)))
+        number = bool(rng.integers(2))
+        sizes = sizes[:1] * len(sizes) if number else sizes
         x = made(rng, kind, resized(shape, axis, sum(sizes)))
-        values = {"x": x, "w": list(sizes), "s": scale_of(rng), "z": integers(rng, kind)}
-        counts = {"xs": len(sizes), "ys": len(sizes)}
-        return sample(values, "w s z", attributes={"k": either(rng, axis, len(shape))}, counts=counts)
+        values = {"x": x, "w": [] if number else [sizes], "s": scale_of(rng), "z": integers(rng, kind)}
+        return sample(
+            values,
+            "w s z",
+            attributes={"k": either(rng, axis, len(shape))},
+            nodes={"c": {"num_outputs": len(sizes)} if number else {}},
+            counts={"xs": len(sizes), "ys": len(sizes)},
+        )
 
     return drawn
 
@@ -131,6 +138,9 @@ def _above(made: Made) -> Callable[[Rng], Sample]:
 
 ONE = "positive(s) and single(z)"
 """Condition that there is one scale, and one zero point, for all elements."""
+
+_SPLIT = "Split({}, whole(*[part.shape[k] for part in ys]), outputs=len(ys), axis=k)"
+"""Replacement: a split in parts as large as before; exporters may give their number alone."""
 
 QUANTISE, DEQUANTISE = "QuantizeLinear", "DequantizeLinear"
 
@@ -186,17 +196,17 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
         ),
         Rule(
             f"{name}-down-split",
-            before=f"*ys = Split(q := {operator}(x, s, z), w, axis=k)",
+            before=f"*ys = (c := Split(q := {operator}(x, s, z), *w, axis=k))",
             where=f"{plain}{short} and all(ys)",
-            after=f"ys = [{operator}(part, s, z) for part in Split(x, w, outputs=len(ys), axis=k)]",
+            after=f"ys = [{operator}(part, s, z) for part in {_SPLIT.format('x')}]",
             sample=_cut(made),
             **given,
         ),
         Rule(
             f"{name}-up-split",
-            before=f"*xs = Split(x, w, axis=k); *ys = [(q := {operator}(x_, s, z)) for x_ in xs]",
+            before=f"*xs = (c := Split(x, *w, axis=k)); *ys = [(q := {operator}(x_, s, z)) for x_ in xs]",
             where=plain + short,
-            after=f"ys = Split({operator}(x, s, z), w, outputs=len(ys), axis=k)",
+            after=f"ys = {_SPLIT.format(f'{operator}(x, s, z)')}",
             sample=_cut(made),
             **given,
         ),
