@@ -14,6 +14,7 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.task import Task
+from irgym.envs.graph.ir.quantised import is_quantised
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules import (
     activations,
@@ -21,10 +22,12 @@ from irgym.envs.graph.rules import (
     cells,
     convolutions,
     heads,
+    integer_products,
     layers,
     layout,
     normalisation,
     products,
+    signs,
     stacking,
     winograd,
 )
@@ -147,6 +150,28 @@ MIXED = ("reorder-gate", "reorder-concat-left", "reorder-concat-right")
 GEMMS = ("linear-gemm",)
 """A product and a bias into one operator."""
 
+UNSIGNED = (
+    *_names(signs.RULES),
+    "skip-requantize",
+    "cancel-quantize-dequantize",
+    "dequantize-down-move",
+    "dequantize-down-split",
+    "dequantize-down-concat",
+    "quantize-down-move",
+    "quantize-down-split",
+    "share",
+)
+"""Signed quantised numbers into unsigned ones, past what is between a product and the next."""
+
+SATURATED = ("quantize-relu", "quantize-clip", "relu-dequantize", "cancel-quantize-dequantize")
+"""Activations that saturation does already."""
+
+INTEGERS = (*_names(integer_products.RULES), "merge-splits", "split-binary", "cancel-split")
+"""Products of integers with one operand in common into one."""
+
+UNFOLDED = ("fold-dequantize",)
+"""Weights as numbers instead of integers: more memory, and nothing to convert."""
+
 
 def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
     """Return the rules of each stage of a random sketch.
@@ -180,6 +205,15 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
     return found
 
 
+def quantised_stages(rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """Return the rules of the stages of a random sketch that are for quantised numbers."""
+    found: list[tuple[str, ...]] = [TIDY]
+    for rules, share in ((UNSIGNED, 0.8), (SATURATED, 0.7), (INTEGERS, 0.7), (UNFOLDED, 0.2)):
+        if rng.random() < share:
+            found.append(rules)
+    return found
+
+
 def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
     """Return the actions of a random sketch.
 
@@ -193,10 +227,16 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
     state, taken = task.initial(), list[Action]()
     there = {kind for kind, _ in task.mask(state).candidates}
     celled = any(kinds[name] in there for name in _names(cells.RULES))
-    for rules in stages(recurrent, celled, rng):
+    chosen: list[tuple[str, ...]] = []
+    if any(is_quantised(node) for node in state.graph.nodes.values()):
+        chosen = quantised_stages(rng)
+    if not chosen or rng.random() < 0.4:
+        chosen += stages(recurrent, celled, rng)
+    for rules in chosen:
         state, actions = _closed(task, state, [kinds[name] for name in rules])
         taken += actions
-    return [*taken, Action(kinds["stop"])]
+    ends = [Action(kind) for kind in task.space.fixed if task.mask(state).kinds[kind]]
+    return [*taken, ends[-1] if len(ends) > 1 and rng.random() < 0.8 else Action(kinds["stop"])]
 
 
 def _closed(

@@ -24,6 +24,7 @@ from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.costs.features import CostFeatures
 from irgym.envs.graph.eqsat.settings import SaturationOptions, Settings, TreeSearchOptions
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.quantised import waits
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
 from irgym.envs.graph.observing.observations import VIEWS, Rows
@@ -114,6 +115,7 @@ class GraphTask(Task[GraphState]):
         self.costs = Costs(toolchain, threads, target, residences_of(graph.measured, target))
         self._cost_features = CostFeatures(graph.measured, self._rates)
         self._allowed = frozenset(range(len(self.rules)))
+        self._waits = waits(graph)
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
@@ -146,12 +148,15 @@ class GraphTask(Task[GraphState]):
     def mask(self, state: GraphState) -> Mask:
         """Return the candidates of all rules, and whether `stop` applies.
 
-        Searches never see the other endings: a greedy search would pick `stop-all` first and rewrite nothing,
-        and a sampling policy would end its episodes early. They are tried on the results of searches; see
-        `irgym.core.capabilities.Endings`.
+        Searches do not see the other endings: a greedy search would pick `stop-all` first and rewrite
+        nothing, and a sampling policy would end its episodes early. They are tried on the results of
+        searches; see `irgym.core.capabilities.Endings`. Only for quantised models in the format QDQ do
+        searches see `stop-all`: only behind ONNX Runtime's optimiser do those compute with integers, so that
+        times without it tell little.
         """
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[actions.STOP] = not state.stopped
+        kinds[actions.STOP_ALL] = self._waits and not state.stopped and self.objective.timed
         pairs = tuple((rule + 1, name) for rule, name in self.candidates(state))
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
 

@@ -170,6 +170,11 @@ def _spread(array: Array, shape: Shape) -> Array:
     return np.broadcast_to(array.reshape(shape if array.size == prod(shape) else ()), shape)
 
 
+def _raised(like: Array, integers: Array) -> Array:
+    """Return signed integers of 8 bits as unsigned ones, 128 higher, of the type of `like`."""
+    return (integers.astype(np.int16) + 128).astype(like.dtype)
+
+
 def _dequantised(scale: Array, integers: Array, axis: int, *zero: Array) -> Array:
     """Return the numbers of a DequantizeLinear, of the type of the scale.
 
@@ -213,6 +218,7 @@ FUNCTIONS: Mapping[str, Function] = {
     "row": Function(_row_shape, _row),
     "spread": Function(_given, _spread),
     "dequantised": Function(_dequantised_shape, _dequantised),
+    "raised": Function(_dequantised_shape, _raised),
     "winograd_weights": Function(winograd.weights_shape, winograd.weights),
     "winograd_inputs": Function(winograd.inputs_shape, winograd.inputs),
     "winograd_outputs": Function(winograd.outputs_shape, winograd.outputs),

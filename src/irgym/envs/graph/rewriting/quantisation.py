@@ -67,14 +67,14 @@ def alike(first: Value | None, second: Value | None) -> bool:
 
 
 def along(scale: Value, rank: int, *nodes: Attributes) -> bool:
-    """Say whether nodes have a scale along the same axis of arrays of a rank, or one scale for all elements."""
+    """Say whether nodes have a scale along the same axis of arrays of a rank, or one scale for all."""
     axes = [node.get("axis", 1) for node in nodes]
     places = {axis + rank if isinstance(axis, int) and axis < 0 else axis for axis in axes}
     return scale.type.size == 1 or len(places) == 1
 
 
 def fits(zero: Value, other: Value) -> bool:
-    """Say whether numbers with a zero point are in the range that another leaves: none saturates."""
+    """Say whether numbers with a zero point are in the range of another, so that none saturates."""
     if not (
         short(zero)
         and short(other)
@@ -120,7 +120,7 @@ def signed(zero: Value | None) -> bool:
 
 
 def unsigned_zero(zero: Value) -> Literal:
-    """Return the unsigned zero point from which the same numbers lie as many steps away, given a `signed` one."""
+    """Return the unsigned zero point for the same numbers as a `signed` one: 128 higher."""
     assert isinstance(zero.weight, Literal)
     return literal(zero.weight.array.astype(np.int16) + 128, "uint8")
 

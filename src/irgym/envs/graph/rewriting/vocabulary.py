@@ -81,7 +81,7 @@ BUILTINS = {
     "idle": idle,
     "range": counted,
 }
-"""Functions that rules may call, by name: some of Python's, those of `shapes` and `quantisation`, and `idle`."""
+"""Functions that rules may call, by name: some of Python's, of `shapes` and of `quantisation`, and `idle`."""
 
 
 def names_used(code: CodeType) -> frozenset[str]:

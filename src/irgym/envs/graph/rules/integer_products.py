@@ -15,7 +15,7 @@ ZEROS = """
 few = not p or (p.type.size == 1 and alike(p, r))
 zero = p if few else concat(0, spread(p, (w.shape[{0}],)), spread(r, (v.shape[{0}],)))
 """
-"""Replacement: the zero point of two weights next to each other, along an axis; one number if both are one."""
+"""Replacement: the zero point of two weights joined along an axis; one number if both are the same."""
 
 WEIGHTS = (
     "w.constant and v.constant and w.type.dtype == v.type.dtype and short(w)"
@@ -143,7 +143,8 @@ y, z = Split(both, whole(w.shape[0], v.shape[0]), outputs=2, axis=1)
     Rule(
         "merge-qlinear-matmul",
         before="y = QLinearMatMul(x, s, a, w, f, p, h, o); z = QLinearMatMul(x, s, a, v, g, r, i, u)",
-        where=f"{WEIGHTS} and {SCALES} and w.rank == v.rank == 2 and x.rank > 1 and alike(h, i) and alike(o, u)",
+        where=f"{WEIGHTS} and {SCALES} and w.rank == v.rank == 2 and x.rank > 1"
+        " and alike(h, i) and alike(o, u)",
         after="""
 sizes = w.shape[1], v.shape[1]
 factor = concat(0, spread(f, sizes[:1]), spread(g, sizes[1:]))

@@ -3,8 +3,8 @@
 All are exact: integers stay the same, bit for bit, and numbers too. Rules that move QuantizeLinear and
 DequantizeLinear past other operators come in pairs: down, towards the results, and up.
 
-ONNX Runtime's optimiser knows patterns of operators between DequantizeLinear and QuantizeLinear. Rules that move
-them may destroy such a pattern, or complete one.
+ONNX Runtime's optimiser knows patterns of operators between DequantizeLinear and QuantizeLinear. Rules that
+move them may destroy such a pattern, or complete one.
 """
 
 from collections.abc import Callable
@@ -156,9 +156,8 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
     short = "" if operator == QUANTISE else " and short(x)"
     shorts = "" if operator == QUANTISE else " and all([short(x) for x in xs])"
     plain = f"{ONE} and plain(q)"
-    # Integers between the two are few: another user of them is no reason to compute them first.
-    after, between = (("q",), ()) if operator == QUANTISE else (("q",), ("m",))
-    given = {"source": _SOURCE}
+    # What moved integers cost is little: where others use them too, they are moved twice.
+    between = () if operator == QUANTISE else ("m",)
     return (
         Rule(
             f"{name}-down-move",
@@ -166,8 +165,8 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
             where=plain + short,
             after=f"y = {operator}(Same(m, x, *rest), s, z)",
             sample=_moved(made),
-            shared=after,
-            **given,
+            shared=("q",),
+            source=_SOURCE,
         ),
         Rule(
             f"{name}-up-move",
@@ -176,7 +175,7 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
             after=f"y = Same(m, {operator}(x, s, z), *rest)",
             sample=_moved(made),
             shared=between,
-            **given,
+            source=_SOURCE,
         ),
         Rule(
             f"{name}-down-concat",
@@ -184,7 +183,7 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
             where=plain + shorts,
             after=f"y = {operator}(Concat(*xs, axis=k), s, z)",
             sample=_joined(made),
-            **given,
+            source=_SOURCE,
         ),
         Rule(
             f"{name}-up-concat",
@@ -192,7 +191,7 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
             where=plain + shorts,
             after=f"y = Concat(*[{operator}(x, s, z) for x in xs], axis=k)",
             sample=_joined(made),
-            **given,
+            source=_SOURCE,
         ),
         Rule(
             f"{name}-down-split",
@@ -200,7 +199,7 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
             where=f"{plain}{short} and all(ys)",
             after=f"ys = [{operator}(part, s, z) for part in {_SPLIT.format('x')}]",
             sample=_cut(made),
-            **given,
+            source=_SOURCE,
         ),
         Rule(
             f"{name}-up-split",
@@ -208,7 +207,7 @@ def _past(name: str, operator: str, made: Made) -> tuple[Rule, ...]:
             where=plain + short,
             after=f"ys = {_SPLIT.format(f'{operator}(x, s, z)')}",
             sample=_cut(made),
-            **given,
+            source=_SOURCE,
         ),
     )
 
@@ -217,7 +216,8 @@ RULES = (
     Rule(
         "cancel-quantize-dequantize",
         before="y = (q := QuantizeLinear(d := DequantizeLinear(x, s, z), r, t))",
-        where="exact(s) and alike(s, r) and alike(z, t) and short(x) and plain(q, d) and along(s, x.rank, q, d)",
+        where="exact(s) and alike(s, r) and alike(z, t) and short(x) and plain(q, d)"
+        " and along(s, x.rank, q, d)",
         after="y = x",
         sample=_along,
         shared=("d",),

@@ -1,12 +1,12 @@
 """Rules that turn signed quantised numbers into unsigned ones: 128 more, from a zero point 128 higher.
 
-All are exact. On x86, ONNX Runtime has its fast kernels for unsigned numbers, and its optimiser fuses operators
-between DequantizeLinear and QuantizeLinear only where they are unsigned. It turns a signed QuantizeLinear itself
-if one DequantizeLinear uses it; where several do, all stays as it is. quantize_static makes signed numbers by
-default.
+All are exact. On x86, ONNX Runtime has its fast kernels for unsigned numbers, and its optimiser fuses
+operators between DequantizeLinear and QuantizeLinear only where they are unsigned. It turns a signed
+QuantizeLinear itself if one DequantizeLinear uses it; where several do, all stays as it is. By default,
+quantize_static makes signed numbers.
 
-An operator turns together with its operands and its result, between a QuantizeLinear and a DequantizeLinear on
-each side that change the type. Those of neighbours that have turned too cancel: see `quantised`.
+An operator turns together with its operands and its result, between a DequantizeLinear and a QuantizeLinear
+on each side that change the type. Those of neighbours that have turned too cancel: see `quantised`.
 """
 
 from collections.abc import Callable
@@ -35,7 +35,8 @@ _SOURCE = "ONNX Runtime's QDQS8ToU8Transformer"
 
 def _turned(value: str, scale: str, zero: str) -> str:
     """Return the code of an operand's unsigned form."""
-    return f"QuantizeLinear(DequantizeLinear({value}, {scale}, {zero}), {scale}, unsigned({zero}))"
+    moved = f"QuantizeLinear(DequantizeLinear({value}, {scale}, {zero}), {scale}, unsigned({zero}))"
+    return f"(raised(unsigned({zero}), {value}) if {value}.constant else {moved})"
 
 
 def _back(value: str, scale: str, zero: str) -> str:
@@ -68,14 +69,14 @@ def _products(rng: Rng) -> Sample:
 def _convolutions(rng: Rng) -> Sample:
     operands, attributes = convolution(rng, bias=False)
     filters = operands["w"].shape[0]
-    values = {name: integers(rng, "int8", *operands[name].shape) for name in "xw"}
+    values: dict[str, Any] = {name: integers(rng, "int8", *operands[name].shape) for name in "xw"}
     values |= {
         "f": scale_of(rng),
         "p": np.zeros((), "int8"),
         **_operand(rng, "s", "z"),
         **_operand(rng, "r", "t"),
     }
-    values["rest"] = [integers(rng, "int16", filters).astype(np.int32)] * int(rng.integers(2))
+    values["rest"] = [] if rng.integers(2) else [integers(rng, "int16", filters).astype(np.int32)]
     values["r"] = 40 * values["r"]
     return sample(values, "f p rest s z r t", nodes={"c": attributes})
 
@@ -84,8 +85,8 @@ def _two(rng: Rng) -> Sample:
     shape = shape_of(rng)
     values = {"x": integers(rng, "int8", *shape), "w": integers(rng, "int8", *broadcastable(rng, shape))}
     values |= {**_operand(rng, "s", "z"), **_operand(rng, "f", "p"), **_operand(rng, "r", "t")}
-    kind = pick(rng, "Add", "Mul")
-    return sample(values, "s z f p r t", operators={"c": f"com.microsoft.QLinear{kind}"})
+    kind, known = pick(rng, "Add", "Mul"), pick(rng, "", "", "w")
+    return sample(values, f"s z f p r t {known}", operators={"c": f"com.microsoft.QLinear{kind}"})
 
 
 def _several(rng: Rng) -> Sample:
