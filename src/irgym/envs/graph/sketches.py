@@ -222,7 +222,7 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
         rng: Generator of all random choices.
     """
     kinds = {kind.name: place for place, kind in enumerate(task.space.kinds)}
-    bare, _ = _closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
+    bare, _ = closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
     recurrent = _recurrent(task.space, bare)
     state, taken = task.initial(), list[Action]()
     there = {kind for kind, _ in task.mask(state).candidates}
@@ -233,13 +233,13 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
     if not chosen or rng.random() < 0.4:
         chosen += stages(recurrent, celled, rng)
     for rules in chosen:
-        state, actions = _closed(task, state, [kinds[name] for name in rules])
+        state, actions = closed(task, state, [kinds[name] for name in rules])
         taken += actions
     ends = [Action(kind) for kind in task.space.fixed if task.mask(state).kinds[kind]]
     return [*taken, ends[-1] if len(ends) > 1 and rng.random() < 0.8 else Action(kinds["stop"])]
 
 
-def _closed(
+def closed(
     task: Task[GraphState], state: GraphState, kinds: Sequence[int]
 ) -> tuple[GraphState, list[Action]]:
     """Apply rules until none matches; return the final state and the actions."""
