@@ -166,8 +166,14 @@ UNSIGNED = (
 SATURATED = ("quantize-relu", "quantize-clip", "relu-dequantize", "cancel-quantize-dequantize")
 """Activations that saturation does already."""
 
-INTEGERS = (*_names(integer_products.RULES), "merge-splits", "split-binary", "cancel-split")
+INTEGERS = (
+    *(name for name in _names(integer_products.RULES) if name.startswith("merge-")),
+    *("merge-splits", "split-binary", "cancel-split"),
+)
 """Products of integers with one operand in common into one."""
+
+NUMBERS = ("matmul-integer-to-float", "matmul-integer-to-float-bias", "dynamic-quantize-matmul")
+"""Products of integers that become numbers into ONNX Runtime's operators."""
 
 UNFOLDED = ("fold-dequantize",)
 """Weights as numbers instead of integers: more memory, and nothing to convert."""
@@ -208,7 +214,7 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
 def quantised_stages(rng: np.random.Generator) -> list[tuple[str, ...]]:
     """Return the rules of the stages of a random sketch that are for quantised numbers."""
     found: list[tuple[str, ...]] = [TIDY]
-    for rules, share in ((UNSIGNED, 0.8), (SATURATED, 0.7), (INTEGERS, 0.7), (UNFOLDED, 0.2)):
+    for rules, share in ((UNSIGNED, 0.8), (SATURATED, 0.7), (INTEGERS, 0.7), (NUMBERS, 0.7), (UNFOLDED, 0.2)):
         if rng.random() < share:
             found.append(rules)
     return found

@@ -68,6 +68,19 @@ def test_products_of_integers(oracle, rng, kinds):
         oracle.equals("QLinearMatMul", [np.asarray(array) for array in linear], off=0.02)
 
 
+def test_products_of_integers_that_become_numbers(oracle, rng):
+    for index in range(24):
+        m, k, n = (int(size) for size in rng.integers(1, 6, 3))
+        a, b = whole(rng, "uint8", *(2,) * (index % 2), m, k), whole(rng, "int8", k, n)
+        several = index % 3 == 0
+        zeros = [whole(rng, "uint8"), whole(rng, "int8", n) if several else whole(rng, "int8")]
+        scale, bias = scales(rng, n) if several else scales(rng), numbers(rng, n)
+        operands = [a, b, scales(rng), scale, *zeros, bias]
+        oracle.agrees("com.microsoft.MatMulIntegerToFloat", operands[: 6 + index % 2], doubles=False)
+        dynamic = [numbers(rng, *a.shape), b, scale, zeros[1], bias]
+        oracle.agrees("com.microsoft.DynamicQuantizeMatMul", dynamic[: 4 + index % 2], doubles=False)
+
+
 @pytest.mark.parametrize("kinds", [("uint8", "int8"), ("uint8", "uint8"), ("int8", "int8")])
 def test_convolutions_of_integers(oracle, rng, kinds):
     left, right = kinds

@@ -1,7 +1,7 @@
 """Quantisation: numbers to integers and back, and products and convolutions of integers.
 
 A number is `(integer - zero point) * scale`. Integers are rounded to even and saturate. Operators of ORT's
-domain are those that exporters write into models in the format QOperator.
+domain are those that exporters write into models in the format QOperator, and those that rules make.
 """
 
 from collections.abc import Callable, Mapping
@@ -128,6 +128,38 @@ def _integer_product(
 
 def _integer_product_type(call: Call, a: TensorType, b: TensorType, *zeros: TensorType | None) -> TensorType:
     return TensorType("int32", matmul_shape(call, a.shape, b.shape))
+
+
+def _product_as_numbers(
+    call: Call,
+    a: Array,
+    b: Array,
+    a_scale: Array,
+    b_scale: Array,
+    a_zero: Array | None = None,
+    b_zero: Array | None = None,
+    bias: Array | None = None,
+) -> Array:
+    sums = _integer_product(call, a, b, a_zero, b_zero).astype(a_scale.dtype)
+    numbers = sums * (a_scale.reshape(()) * _along(call, b_scale, sums.ndim, sums.ndim - 1))
+    return numbers if bias is None else numbers + bias
+
+
+def _product_as_numbers_type(
+    call: Call, a: TensorType, b: TensorType, a_scale: TensorType, *others: TensorType | None
+) -> TensorType:
+    return TensorType(a_scale.dtype, matmul_shape(call, a.shape, b.shape))
+
+
+def _dynamic_product(
+    call: Call, x: Array, b: Array, b_scale: Array, b_zero: Array | None = None, bias: Array | None = None
+) -> Array:
+    a, scale, zero = _dynamic(call, x)
+    return _product_as_numbers(call, a, b, scale, b_scale, zero, b_zero, bias)
+
+
+def _dynamic_product_type(call: Call, x: TensorType, b: TensorType, *others: TensorType | None) -> TensorType:
+    return TensorType(x.dtype, matmul_shape(call, x.shape, b.shape))
 
 
 def _integer_convolution(
@@ -295,6 +327,8 @@ OPERATORS: Mapping[str, Operator] = {
     "ConvInteger": Operator(_integer_convolution, _integer_convolution_type),
     "QLinearMatMul": Operator(_linear_product, _linear_product_type),
     "QLinearConv": Operator(_linear_convolution, _linear_convolution_type),
+    "com.microsoft.DynamicQuantizeMatMul": Operator(_dynamic_product, _dynamic_product_type),
+    "com.microsoft.MatMulIntegerToFloat": Operator(_product_as_numbers, _product_as_numbers_type),
     "com.microsoft.QGemm": Operator(_linear_gemm, _linear_gemm_type),
     "com.microsoft.QLinearAdd": _linear_binary(np.add),
     "com.microsoft.QLinearMul": _linear_binary(np.multiply),

@@ -31,10 +31,12 @@ ABSENT = "_"
 DOMAINS: Mapping[str, str] = {
     "Attention": MICROSOFT,
     "BiasGelu": MICROSOFT,
+    "DynamicQuantizeMatMul": MICROSOFT,
     "FastGelu": MICROSOFT,
     "FusedConv": MICROSOFT,
     "FusedGemm": MICROSOFT,
     "FusedMatMul": MICROSOFT,
+    "MatMulIntegerToFloat": MICROSOFT,
     "MultiHeadAttention": MICROSOFT,
     "QGemm": MICROSOFT,
     "QLinearAdd": MICROSOFT,

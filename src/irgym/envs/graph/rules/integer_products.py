@@ -1,4 +1,7 @@
-"""Rules that merge products and convolutions of integers with one operand in common. All are exact."""
+"""Rules for products and convolutions of integers: those with one operand in common are merged.
+
+All are exact, except that ONNX Runtime may round the sum with a bias once where it rounded twice.
+"""
 
 from typing import Any
 
@@ -10,6 +13,7 @@ from irgym.envs.graph.rewriting.samples.operands import Rng, pick, random_sizes,
 from irgym.envs.graph.rewriting.samples.quantised import integers, kind_of, scale_of
 
 _SOURCE = "TASO's merge of products, for integers"
+_FUSED = "ONNX Runtime's MatMulIntegerToFloatFusion"
 
 ZEROS = """
 few = not p or (p.type.size == 1 and alike(p, r))
@@ -53,6 +57,23 @@ def _two_scaled(rng: Rng) -> Sample:
         values[name] = scale_of(rng, *((values[weight].shape[1],) if several else ()))
     values["s"] = scale_of(rng)
     return sample(values, "w v p r f g", attributes={"t": 11})
+
+
+def _one_scaled(rng: Rng) -> Sample:
+    found = _two_scaled(rng)
+    return sample({name: found.values[name] for name in "xwapsf"}, "w p f", attributes={"t": 11})
+
+
+def _with_bias(rng: Rng) -> Sample:
+    values = dict(_one_scaled(rng).values)
+    return sample({**values, "b": rng.standard_normal(values["w"].shape[1])}, "w p f b")
+
+
+def _dynamic(rng: Rng) -> Sample:
+    values = dict(_with_bias(rng).values)
+    x = rng.standard_normal(values["x"].shape)
+    bias = values["b"] if rng.integers(2) else None
+    return sample({**{name: values[name] for name in "wpf"}, "x": x, "b": bias}, "w p f b")
 
 
 def _two_convolutions(rng: Rng) -> Sample:
@@ -127,6 +148,31 @@ y, z = Split(Mul(both, factor), whole(*sizes), outputs=2, axis=y.rank - 1)
 """,
         sample=_two_scaled,
         source=_SOURCE,
+    ),
+    Rule(
+        "matmul-integer-to-float",
+        before="y = Mul(Cast(MatMulInteger(x, w, a, [p]), to=t), Mul(s, f))",
+        where="w.rank == 2 and x.rank > 1 and short(x) and short(w) and s.type.size == 1 and s.rank < 2"
+        " and f.constant and f.rank < 2 and f.type.size in (1, w.shape[1])",
+        after="y = MatMulIntegerToFloat(x, w, s, f, a, p)",
+        sample=_one_scaled,
+        source=_FUSED,
+    ),
+    Rule(
+        "matmul-integer-to-float-bias",
+        before="y = Add(m := MatMulIntegerToFloat(x, w, s, f, [a], [p]), b)",
+        where="b.constant and b.shape == w.shape[1:]",
+        after="y = MatMulIntegerToFloat(x, w, s, f, a, p, b)",
+        sample=_with_bias,
+        source=_FUSED,
+    ),
+    Rule(
+        "dynamic-quantize-matmul",
+        before="y = MatMulIntegerToFloat(q, w, s, f, a, [p], [b]); q, s, a = DynamicQuantizeLinear(x)",
+        where="w.constant and x.rank > 1",
+        after="y = DynamicQuantizeMatMul(x, w, f, p, b)",
+        sample=_dynamic,
+        source="ONNX Runtime's DynamicQuantizeMatMulFusion",
     ),
     Rule(
         "merge-conv-integer",
