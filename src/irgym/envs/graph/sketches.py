@@ -151,7 +151,9 @@ GEMMS = ("linear-gemm",)
 """A product and a bias into one operator."""
 
 UNSIGNED = (
-    *_names(signs.RULES),
+    *_names(signs.RULES, without=("unsigned-pair",)),
+    "cancel-requantize",
+    "unsigned-pair",
     "skip-requantize",
     "cancel-quantize-dequantize",
     "dequantize-down-move",
@@ -162,6 +164,9 @@ UNSIGNED = (
     "share",
 )
 """Signed quantised numbers into unsigned ones, past what is between a product and the next."""
+
+SUMS = "unsigned-qlinear-binary"
+"""The rule for sums and products of two quantised arrays."""
 
 SATURATED = ("quantize-relu", "quantize-clip", "relu-dequantize", "cancel-quantize-dequantize")
 """Activations that saturation does already."""
@@ -214,7 +219,9 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
 def quantised_stages(rng: np.random.Generator) -> list[tuple[str, ...]]:
     """Return the rules of the stages of a random sketch that are for quantised numbers."""
     found: list[tuple[str, ...]] = [TIDY]
-    for rules, share in ((UNSIGNED, 0.8), (SATURATED, 0.7), (INTEGERS, 0.7), (NUMBERS, 0.7), (UNFOLDED, 0.2)):
+    # ONNX Runtime may round unsigned sums in another way, and validation may refuse that.
+    unsigned = UNSIGNED if rng.random() < 0.7 else tuple(name for name in UNSIGNED if name != SUMS)
+    for rules, share in ((unsigned, 0.8), (SATURATED, 0.7), (INTEGERS, 0.7), (NUMBERS, 0.7), (UNFOLDED, 0.2)):
         if rng.random() < share:
             found.append(rules)
     return found

@@ -1,8 +1,10 @@
 """Features of rules, by which a policy can judge an unseen rule from similar ones."""
 
 import ast
+import math
 from collections import Counter
 from collections.abc import Sequence
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
@@ -48,21 +50,21 @@ def columns_of(rules: Sequence[Rule]) -> tuple[Column, ...]:
 
 
 def _row(rule: Rule, columns: Sequence[Column]) -> tuple[float, ...]:
-    words = _words(rule)
+    words = Counter(_words(rule))
     counts = {"before": _operators(rule.before), "after": _operators(rule.after)}
-
-    def read(kind: str, name: str) -> float:
-        if kind == "word":
-            return float(words.count(name))
-        return float(words[0] == name) if kind == "first" else float(np.log2(1 + counts[kind][name]))
-
-    return tuple([read(*column) for column in columns])
+    found = {
+        **{("word", word): float(count) for word, count in words.items()},
+        ("first", _words(rule)[0]): 1.0,
+        **{(side, name): math.log2(1 + count) for side in counts for name, count in counts[side].items()},
+    }
+    return tuple([found.get(column, 0.0) for column in columns])
 
 
 def _words(rule: Rule) -> list[str]:
     return rule.name.split("-")
 
 
+@cache
 def _operators(text: str) -> Counter[str]:
     """Return the number of calls of each operator in a pattern or a replacement."""
     calls = (call.func for call in ast.walk(ast.parse(text)) if isinstance(call, ast.Call))

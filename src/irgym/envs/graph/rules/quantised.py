@@ -67,6 +67,12 @@ def _turned(rng: Rng) -> Sample:
     return sample({**values, "v": values["t"], "s": scale, "r": scale, "u": scale}, "s z t r u v")
 
 
+def _turned_back(rng: Rng) -> Sample:
+    found = _turned(rng)
+    values = {**found.values, "f": found.values["s"], "g": found.values["z"]}
+    return sample(values, "s z t r u v f g")
+
+
 def _moved(made: Made) -> Callable[[Rng], Sample]:
     """Return samples of an operator of class `Moving` on x, with a scale and a zero point."""
 
@@ -231,6 +237,20 @@ RULES = (
         after="y = DequantizeLinear(x, s, z, **d)",
         sample=_turned,
         shared=("q", "d"),
+        source=_FINAL,
+    ),
+    Rule(
+        "cancel-requantize",
+        before="""
+y = (p := QuantizeLinear(
+    e := DequantizeLinear(q := QuantizeLinear(d := DequantizeLinear(x, s, z), r, t), u, v), f, g
+))
+""",
+        where="exact(s) and alike(s, r) and alike(s, u) and alike(s, f) and alike(t, v) and alike(z, g)"
+        " and short(x) and fits(z, t) and plain(p, q, d, e) and along(s, x.rank, p, q, d, e)",
+        after="y = x",
+        sample=_turned_back,
+        shared=("q", "d", "e"),
         source=_FINAL,
     ),
     Rule(

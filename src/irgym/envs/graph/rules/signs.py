@@ -1,9 +1,12 @@
 """Rules that turn signed quantised numbers into unsigned ones: 128 more, from a zero point 128 higher.
 
-All are exact. On x86, ONNX Runtime has its fast kernels for unsigned numbers, and its optimiser fuses
-operators between DequantizeLinear and QuantizeLinear only where they are unsigned. It turns a signed
-QuantizeLinear itself if one DequantizeLinear uses it; where several do, all stays as it is. By default,
-quantize_static makes signed numbers.
+All are exact: integers stay the same but for 128. ONNX Runtime's kernels keep to that too, except that of
+QLinearAdd, which may round a sum that lies near the middle of two integers to the other one.
+
+On x86, ONNX Runtime has its fast kernels for unsigned numbers, and its optimiser fuses operators between
+DequantizeLinear and QuantizeLinear only where they are unsigned. It turns a signed QuantizeLinear itself if
+one DequantizeLinear uses it; where several do, all stays as it is. By default, quantize_static makes signed
+numbers.
 
 An operator turns together with its operands and its result, between a DequantizeLinear and a QuantizeLinear
 on each side that change the type. Those of neighbours that have turned too cancel: see `quantised`.
