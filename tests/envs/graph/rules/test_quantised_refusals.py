@@ -50,8 +50,8 @@ def keeps(rule: Rule, graph: Graph) -> bool:
     before = run(graph, feeds, Weights({}), BLOCK)
     after = run(applied(rule, graph), feeds, Weights({}), BLOCK)
     return all(
-        one.dtype == other.dtype and np.array_equal(one, other)
-        for one, other in zip(before, after, strict=True)
+        wanted.dtype == got.dtype and np.array_equal(wanted, got)
+        for wanted, got in zip(before, after, strict=True)
     )
 
 

@@ -12,7 +12,7 @@ from irgym.envs.graph.rewriting.samples.convolutions import convolution
 from irgym.envs.graph.rewriting.samples.operands import Rng, pick, random_sizes, sample
 from irgym.envs.graph.rewriting.samples.quantised import integers, kind_of, scale_of
 
-_SOURCE = "TASO's merge of products, for integers"
+_SOURCE = "merge-matmul and merge-conv, for integers"
 _FUSED = "ONNX Runtime's MatMulIntegerToFloatFusion"
 
 ZEROS = """
@@ -70,10 +70,12 @@ def _with_bias(rng: Rng) -> Sample:
 
 
 def _dynamic(rng: Rng) -> Sample:
-    values = dict(_with_bias(rng).values)
-    x = rng.standard_normal(values["x"].shape)
-    bias = values["b"] if rng.integers(2) else None
-    return sample({**{name: values[name] for name in "wpf"}, "x": x, "b": bias}, "w p f b")
+    found = _with_bias(rng).values
+    values = {name: found[name] for name in "wpfb"}
+    values["x"] = np.asarray(rng.standard_normal(found["x"].shape))
+    if rng.integers(2):
+        values["b"] = None
+    return sample(values, "w p f b")
 
 
 def _two_convolutions(rng: Rng) -> Sample:
