@@ -177,7 +177,10 @@ class Baselines(Protocol):
 
 @runtime_checkable
 class Endings(Protocol):
-    """Other ways to end a schedule, which searches do not try; `tune` tries them on what searches found."""
+    """Other ways to end a schedule, which searches do not try; `tune` tries them on what searches found.
+
+    A mask may offer such an ending too where nothing else tells a search what pays; then it is none of these.
+    """
 
     def endings(self, state: Any) -> Sequence[Action]:
         """Return actions that end a schedule in a state, which the mask does not offer but `accepts` does."""

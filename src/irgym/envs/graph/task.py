@@ -155,10 +155,15 @@ class GraphTask(Task[GraphState]):
         times without it tell little.
         """
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
-        kinds[actions.STOP] = not state.stopped
-        kinds[actions.STOP_ALL] = self._waits and not state.stopped and self.objective.timed
+        for kind in (actions.STOP, actions.STOP_ALL):
+            kinds[kind] = self._offers(state, kind)
         pairs = tuple((rule + 1, name) for rule, name in self.candidates(state))
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
+
+    def _offers(self, state: GraphState, kind: int) -> bool:
+        """Say whether searches see a kind that ends the schedule."""
+        waits = kind == actions.STOP_ALL and self._waits and self.objective.timed
+        return not state.stopped and (kind == actions.STOP or waits)
 
     def candidates(self, state: GraphState) -> Candidates:
         """Return the candidates of this task's rules; see `GraphState.candidates`."""
@@ -172,7 +177,7 @@ class GraphTask(Task[GraphState]):
         Raises:
             ScheduleError: The rule does not apply there, or the schedule has already ended.
         """
-        if action in self.endings(state) or (action.kind == actions.STOP and not state.stopped):
+        if action in self.endings(state) or self._offers(state, action.kind):
             return replace(state, ending=actions.ENDINGS[action.kind])
         sites = self.candidates(state).get((action.kind - 1, action.candidate))
         if sites is None:
@@ -192,10 +197,10 @@ class GraphTask(Task[GraphState]):
         return action in self.endings(state) or super().accepts(state, action)
 
     def endings(self, state: GraphState) -> Sequence[Action]:
-        """Return the ways to end a schedule other than `stop`; none for objectives that are not timed."""
+        """Return the endings that the mask does not offer; none where the objective is no time."""
         if state.stopped or not self.objective.timed:
             return ()
-        return [Action(kind) for kind in actions.ENDINGS if kind != actions.STOP]
+        return [Action(kind) for kind in actions.ENDINGS if not self._offers(state, kind)]
 
     def ending_of(self, baseline: str) -> Action | None:
         """Return the ending under which the original model equals a baseline; None if there is none."""
