@@ -70,9 +70,9 @@ def _with_bias(rng: Rng) -> Sample:
 
 
 def _dynamic(rng: Rng) -> Sample:
-    found = _with_bias(rng).values
-    values = {name: found[name] for name in "wpfb"}
-    values["x"] = np.asarray(rng.standard_normal(found["x"].shape))
+    found: dict[str, Any] = dict(_with_bias(rng).values)
+    values: dict[str, Any] = {name: found[name] for name in "wpfb"}
+    values["x"] = rng.standard_normal(found["x"].shape)
     if rng.integers(2):
         values["b"] = None
     return sample(values, "w p f b")
