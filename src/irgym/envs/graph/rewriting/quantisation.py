@@ -106,11 +106,10 @@ def saturates(scale: Value, zero: Value, low: Value | float | None, high: Value 
         high: The same.
     """
     least, greatest = (float(bound.item()) for bound in _range(zero))
-    steps = [
-        np.rint(np.asarray(bound.number if isinstance(bound, Value) else bound, scale.type.dtype) / unit)
-        for unit in [np.asarray(scale.number, scale.type.dtype)]
-        for bound in (-np.inf if low is None else low, np.inf if high is None else high)
-    ]
+    given = (-np.inf if low is None else low, np.inf if high is None else high)
+    bounds = [bound.number if isinstance(bound, Value) else bound for bound in given]
+    with np.errstate(over="ignore"):  # what overflows is beyond any range
+        steps = np.rint(np.asarray(bounds, scale.type.dtype) / np.asarray(scale.number, scale.type.dtype))
     return bool(steps[0] <= least and steps[1] >= greatest)
 
 
