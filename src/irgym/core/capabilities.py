@@ -177,10 +177,7 @@ class Baselines(Protocol):
 
 @runtime_checkable
 class Endings(Protocol):
-    """Other ways to end a schedule, which searches do not try; `tune` tries them on what searches found.
-
-    A mask may offer such an ending too where nothing else tells a search what pays; then it is none of these.
-    """
+    """Ways to end a schedule that no mask offers to searches; `tune` tries them on what searches found."""
 
     def endings(self, state: Any) -> Sequence[Action]:
         """Return actions that end a schedule in a state, which the mask does not offer but `accepts` does."""
