@@ -164,8 +164,14 @@ def _target(odd: Odd, rng: Rng) -> Odd:
         elif rng.integers(3) == 0:
             numbers.insert(first, 1)
     return with_array(
-        odd, name, place, np.asarray(numbers, array.dtype), f"{numbers} in place of {array.tolist()}"
+        odd, name, place, _within(numbers, array.dtype), f"{numbers} in place of {array.tolist()}"
     )
+
+
+def _within(numbers: Any, dtype: Any) -> Array:
+    """Return whole numbers as an array of a type, which may be short; those beyond its range are cut."""
+    limits = np.iinfo(dtype)
+    return np.clip(np.asarray(numbers, np.int64), limits.min, limits.max).astype(dtype)
 
 
 def _index(odd: Odd, rng: Rng) -> Odd:
@@ -177,7 +183,7 @@ def _index(odd: Odd, rng: Rng) -> Odd:
     flat = array.reshape(-1).copy()
     at = int(rng.integers(flat.size))
     number = int(np.clip(flat[at], -(1 << 40), 1 << 40))
-    flat[at] = int(rng.choice([number + 1, number - 1, -1 - number, 0, 1, -1]))
+    flat[at] = _within(int(rng.choice([number + 1, number - 1, -1 - number, 0, 1, -1])), flat.dtype)
     return with_array(
         odd, name, place, flat.reshape(array.shape), f"{flat.tolist()[:6]} in the whole numbers"
     )

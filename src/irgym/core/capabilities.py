@@ -187,7 +187,7 @@ class Baselines(Protocol):
 
 @runtime_checkable
 class Endings(Protocol):
-    """Other ways to end a schedule, which searches do not try; `tune` tries them on what searches found."""
+    """Ways to end a schedule that no mask offers to searches; `tune` tries them on what searches found."""
 
     def endings(self, state: Any) -> Sequence[Action]:
         """Return actions that end a schedule in a state, which the mask does not offer but `accepts` does."""

@@ -3,7 +3,7 @@
 from irgym.core.actions import ActionSpace
 from irgym.core.kinds import ActionKind
 from irgym.envs.graph.rules.catalogue import RULES
-from irgym.envs.graph.running.session_options import LEVELS, OFF
+from irgym.envs.graph.running.session_options import ALL, LEVELS, OFF
 
 CAPACITY = 512
 """Number of candidates in flat views of the actions."""
@@ -26,3 +26,6 @@ SPACE = ActionSpace(
 
 ENDINGS = {STOP: OFF} | {len(RULES) + place: level for place, level in enumerate(OTHERS, start=1)}
 """The level of ONNX Runtime's optimiser, by the kind that ends a schedule with it."""
+
+STOP_ALL = next(kind for kind, level in ENDINGS.items() if level == ALL)
+"""The kind that ends a schedule with all of ONNX Runtime's optimiser."""

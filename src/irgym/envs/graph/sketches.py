@@ -14,6 +14,7 @@ import numpy as np
 
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.task import Task
+from irgym.envs.graph.ir.quantised import is_quantised
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rules import (
     activations,
@@ -21,10 +22,12 @@ from irgym.envs.graph.rules import (
     cells,
     convolutions,
     heads,
+    integer_products,
     layers,
     layout,
     normalisation,
     products,
+    signs,
     stacking,
     winograd,
 )
@@ -147,6 +150,39 @@ MIXED = ("reorder-gate", "reorder-concat-left", "reorder-concat-right")
 GEMMS = ("linear-gemm",)
 """A product and a bias into one operator."""
 
+UNSIGNED = (
+    *_names(signs.RULES, without=("unsigned-pair",)),
+    "cancel-requantize",
+    "unsigned-pair",
+    "skip-requantize",
+    "cancel-quantize-dequantize",
+    "dequantize-down-move",
+    "dequantize-down-split",
+    "dequantize-down-concat",
+    "quantize-down-move",
+    "quantize-down-split",
+    "share",
+)
+"""Signed quantised numbers into unsigned ones, past what is between a product and the next."""
+
+SUMS = "unsigned-qlinear-binary"
+"""The rule for sums and products of two quantised arrays."""
+
+SATURATED = ("quantize-relu", "quantize-clip", "relu-dequantize", "cancel-quantize-dequantize")
+"""Activations that saturation does already."""
+
+INTEGERS = (
+    *(name for name in _names(integer_products.RULES) if name.startswith("merge-")),
+    *("merge-splits", "split-binary", "cancel-split"),
+)
+"""Products of integers with one operand in common into one."""
+
+NUMBERS = ("matmul-integer-to-float", "matmul-integer-to-float-bias", "dynamic-quantize-matmul")
+"""Products of integers that become numbers into ONNX Runtime's operators."""
+
+UNFOLDED = ("fold-dequantize",)
+"""Weights as numbers instead of integers: more memory, and nothing to convert."""
+
 
 def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tuple[str, ...]]:
     """Return the rules of each stage of a random sketch.
@@ -180,6 +216,17 @@ def stages(recurrent: bool, celled: bool, rng: np.random.Generator) -> list[tupl
     return found
 
 
+def quantised_stages(rng: np.random.Generator) -> list[tuple[str, ...]]:
+    """Return the rules of the stages of a random sketch that are for quantised numbers."""
+    found: list[tuple[str, ...]] = [TIDY]
+    # ONNX Runtime may round unsigned sums in another way, and validation may refuse that.
+    unsigned = UNSIGNED if rng.random() < 0.7 else tuple(name for name in UNSIGNED if name != SUMS)
+    for rules, share in ((unsigned, 0.8), (SATURATED, 0.7), (INTEGERS, 0.7), (NUMBERS, 0.7), (UNFOLDED, 0.2)):
+        if rng.random() < share:
+            found.append(rules)
+    return found
+
+
 def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
     """Return the actions of a random sketch.
 
@@ -188,18 +235,24 @@ def sketch(task: Task[GraphState], rng: np.random.Generator) -> list[Action]:
         rng: Generator of all random choices.
     """
     kinds = {kind.name: place for place, kind in enumerate(task.space.kinds)}
-    bare, _ = _closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
+    bare, _ = closed(task, task.initial(), [kinds[name] for name in (*TIDY, *UNPACK, "reshape-down-matmul")])
     recurrent = _recurrent(task.space, bare)
     state, taken = task.initial(), list[Action]()
     there = {kind for kind, _ in task.mask(state).candidates}
     celled = any(kinds[name] in there for name in _names(cells.RULES))
-    for rules in stages(recurrent, celled, rng):
-        state, actions = _closed(task, state, [kinds[name] for name in rules])
+    chosen: list[tuple[str, ...]] = []
+    if any(is_quantised(node) for node in state.graph.nodes.values()):
+        chosen = quantised_stages(rng)
+    if not chosen or rng.random() < 0.4:
+        chosen += stages(recurrent, celled, rng)
+    for rules in chosen:
+        state, actions = closed(task, state, [kinds[name] for name in rules])
         taken += actions
-    return [*taken, Action(kinds["stop"])]
+    ends = [Action(kind) for kind in task.space.fixed if task.mask(state).kinds[kind]]
+    return [*taken, ends[-1] if len(ends) > 1 and rng.random() < 0.8 else Action(kinds["stop"])]
 
 
-def _closed(
+def closed(
     task: Task[GraphState], state: GraphState, kinds: Sequence[int]
 ) -> tuple[GraphState, list[Action]]:
     """Apply rules until none matches; return the final state and the actions."""

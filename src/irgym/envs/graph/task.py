@@ -25,6 +25,7 @@ from irgym.envs.graph.costs.estimate import estimated, rates_of
 from irgym.envs.graph.costs.features import CostFeatures
 from irgym.envs.graph.eqsat.settings import SaturationOptions, Settings, TreeSearchOptions
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.ir.quantised import waits
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
 from irgym.envs.graph.observing.observations import VIEWS, Rows
@@ -116,6 +117,7 @@ class GraphTask(Task[GraphState]):
         self.costs = Costs(toolchain, threads, target, residences_of(graph.measured, target))
         self._cost_features = CostFeatures(graph.measured, self._rates)
         self._allowed = frozenset(range(len(self.rules)))
+        self._waits = waits(graph)
         self._initial = GraphState(graph, graph.digest, self.finder.all(graph))
 
     @property
@@ -148,14 +150,22 @@ class GraphTask(Task[GraphState]):
     def mask(self, state: GraphState) -> Mask:
         """Return the candidates of all rules, and whether `stop` applies.
 
-        Searches never see the other endings: a greedy search would pick `stop-all` first and rewrite nothing,
-        and a sampling policy would end its episodes early. They are tried on the results of searches; see
-        `irgym.core.capabilities.Endings`.
+        Searches do not see the other endings: a greedy search would pick `stop-all` first and rewrite
+        nothing, and a sampling policy would end its episodes early. They are tried on the results of
+        searches; see `irgym.core.capabilities.Endings`. Only for quantised models in the format QDQ do
+        searches see `stop-all`: only behind ONNX Runtime's optimiser do those compute with integers, so that
+        times without it tell little.
         """
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
-        kinds[actions.STOP] = not state.stopped
+        for kind in (actions.STOP, actions.STOP_ALL):
+            kinds[kind] = self._offers(state, kind)
         pairs = tuple((rule + 1, name) for rule, name in self.candidates(state))
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
+
+    def _offers(self, state: GraphState, kind: int) -> bool:
+        """Say whether searches see a kind that ends the schedule."""
+        waits = kind == actions.STOP_ALL and self._waits and self.objective.timed
+        return not state.stopped and (kind == actions.STOP or waits)
 
     def candidates(self, state: GraphState) -> Candidates:
         """Return the candidates of this task's rules; see `GraphState.candidates`."""
@@ -169,7 +179,7 @@ class GraphTask(Task[GraphState]):
         Raises:
             ScheduleError: The rule does not apply there, or the schedule has already ended.
         """
-        if action in self.endings(state) or (action.kind == actions.STOP and not state.stopped):
+        if action in self.endings(state) or self._offers(state, action.kind):
             return replace(state, ending=actions.ENDINGS[action.kind])
         sites = self.candidates(state).get((action.kind - 1, action.candidate))
         if sites is None:
@@ -189,10 +199,10 @@ class GraphTask(Task[GraphState]):
         return action in self.endings(state) or super().accepts(state, action)
 
     def endings(self, state: GraphState) -> Sequence[Action]:
-        """Return the ways to end a schedule other than `stop`; none for objectives that are not timed."""
+        """Return the endings that the mask does not offer; none where the objective is no time."""
         if state.stopped or not self.objective.timed:
             return ()
-        return [Action(kind) for kind in actions.ENDINGS if kind != actions.STOP]
+        return [Action(kind) for kind in actions.ENDINGS if not self._offers(state, kind)]
 
     def ending_of(self, baseline: str) -> Action | None:
         """Return the ending under which the original model equals a baseline; None if there is none.

@@ -5,6 +5,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 from eqsat_graphs import (
     LIMITS,
@@ -103,6 +104,16 @@ def test_equal_outputs_and_outputs_that_are_inputs_keep_their_names():
     found = optimised(graph, TASO, counted, BLOCK, LIMITS).graph
     assert sorted(operator.operator for operator in found.nodes.values()) == ["Identity", "Identity", "Relu"]
     assert_equal(graph, found)
+
+
+def test_a_value_may_become_a_constant():
+    weights = {"w": np.arange(64, dtype=np.int8).reshape(8, 8), "s": np.asarray(0.5, np.float32)}
+    nodes = [node("DequantizeLinear", ["w", "s"], ["v"]), node("MatMul", ["x", "v"], ["y"])]
+    graph = graph_of(nodes, {"x": (3, 8)}, weights, ["y"])
+    fold = [rule for rule in RULES if rule.name == "fold-dequantize"]
+    found = optimised(graph, fold, counted, BLOCK, LIMITS)
+    assert [operator.operator for operator in found.graph.nodes.values()] == ["MatMul"]
+    assert_equal(graph, found.graph)
 
 
 def test_models_with_graphs_of_their_own_are_refused():

@@ -139,6 +139,32 @@ class Oracle:
         for index in chosen:
             _same(expected[index], actual[index], 1e-9, 1e-9, f"{operator} {attributes} in float64")
 
+    def equals(
+        self,
+        operator: str,
+        inputs: Sequence[Any],
+        attributes: dict[str, Any] | None = None,
+        outputs: int = 1,
+        *,
+        off: float = 0.0,
+    ) -> None:
+        """Compare values, which must be equal, and types.
+
+        Args:
+            operator: Its name.
+            inputs: Arrays.
+            attributes: Attributes.
+            outputs: Number of outputs.
+            off: Share of the results that may be the next integer, where float32 decides between two.
+        """
+        expected = run(operator, inputs, attributes or {}, outputs)
+        actual = self._evaluated(operator, inputs, attributes or {}, outputs, range(len(inputs)))
+        for wanted, got in zip(expected, actual, strict=True):
+            assert (got.dtype, got.shape) == (np.asarray(wanted).dtype, np.asarray(wanted).shape), operator
+            difference = np.abs(got.astype(np.float64) - wanted)
+            assert difference.max(initial=0) <= (1 if off else 0), operator
+            assert (difference > 0).mean() <= off, operator
+
     def _move(
         self, operator: str, inputs: Sequence[Any], attributes: dict[str, Any], results: Sequence[Any]
     ) -> None:

@@ -75,3 +75,10 @@ def test_precision_is_kept(operator, dtype):
 def test_types_refuse_shapes_that_do_not_fit(operator, shapes, attributes):
     with pytest.raises(IrgymError):
         types_of(operator, [TensorType("float32", shape) for shape in shapes], attributes)
+
+
+@pytest.mark.parametrize("axes", [[0, 0], [4], [-5], [1, -3]])
+def test_axes_that_cannot_be_added_are_refused(axes):
+    known = [None, np.array(axes)]
+    with pytest.raises(IrgymError, match="Unsqueeze cannot add the axes"):
+        types_of("Unsqueeze", [TensorType("float32", (2, 3)), TensorType("int64", (len(axes),))], {}, known)

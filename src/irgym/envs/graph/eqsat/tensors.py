@@ -253,7 +253,7 @@ class Tensors:
                 continue
             values = {name: int(name[1:]) for name in part.types}
             for name, weight in rewrite.weights.items():
-                values[name] = self._weight(weight)
+                self._name(values, name, self._weight(weight))
             for node in rewrite.added:
                 self._insert(node, rewrite.types, values)
             for old, new in rewrite.replaced.items():

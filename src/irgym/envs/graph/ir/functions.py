@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -164,6 +165,38 @@ def _row(array: Array) -> Array:
     return array.reshape(-1, array.shape[-1])[0]
 
 
+def _spread(array: Array, shape: Shape) -> Array:
+    """Return an array of one element repeated in a shape, or one that has the shape already."""
+    return np.broadcast_to(array.reshape(shape if array.size == prod(shape) else ()), shape)
+
+
+def _raised(like: Array, integers: Array) -> Array:
+    """Return signed integers of 8 bits as unsigned ones, 128 higher, of the type of `like`."""
+    return (integers.astype(np.int16) + 128).astype(like.dtype)
+
+
+def _dequantised(scale: Array, integers: Array, axis: int, *zero: Array) -> Array:
+    """Return the numbers of a DequantizeLinear, of the type of the scale.
+
+    Args:
+        scale: One number, or one for each place along an axis.
+        integers: The integers.
+        axis: The axis, counted from the front.
+        zero: The zero point, if there is one, of the shape of the scale.
+    """
+
+    def along(parameter: Array) -> Array:
+        shape = [-1 if place == axis else 1 for place in range(integers.ndim)]
+        return parameter.reshape(() if parameter.size == 1 else shape)
+
+    steps = integers.astype(np.int64) - sum(along(known).astype(np.int64) for known in zero)
+    return steps.astype(scale.dtype) * along(scale)
+
+
+def _dequantised_shape(scale: Shape, integers: Shape, *_: Any) -> Shape:
+    return integers
+
+
 FUNCTIONS: Mapping[str, Function] = {
     "add": Function(_broadcast, np.add),
     "subtract": Function(_broadcast, np.subtract),
@@ -183,6 +216,9 @@ FUNCTIONS: Mapping[str, Function] = {
     "joined_groups": Function(_joined_groups_shape, _joined_groups),
     "gates": Function(_same, _gates),
     "row": Function(_row_shape, _row),
+    "spread": Function(_given, _spread),
+    "dequantised": Function(_dequantised_shape, _dequantised),
+    "raised": Function(_dequantised_shape, _raised),
     "winograd_weights": Function(winograd.weights_shape, winograd.weights),
     "winograd_inputs": Function(winograd.inputs_shape, winograd.inputs),
     "winograd_outputs": Function(winograd.outputs_shape, winograd.outputs),

@@ -166,6 +166,11 @@ def _winograd(weights: Magnitude, *_: Any) -> Magnitude:
     return Magnitude(weights.least / _WINOGRAD * 2.0**-_DIGITS, weights.greatest * _WINOGRAD, True)
 
 
+def _dequantised(scale: Magnitude, *_: Any) -> Magnitude:
+    """Return the bounds of steps of a scale: 0, or from one step to as many as 32 bits have."""
+    return Magnitude(scale.least, scale.greatest * 2.0**32, True)
+
+
 _BOUNDS: Mapping[str, Bounds] = {
     "add": _sum,
     "subtract": _sum,
@@ -179,6 +184,7 @@ _BOUNDS: Mapping[str, Bounds] = {
     "without_padding": _with_zeros,
     "zeros": _none,
     "mask": _unknown,
+    "dequantised": _dequantised,
     "winograd_inputs": lambda *_: Magnitude(2.0**-8, 2.0**8, True),
     "winograd_outputs": lambda *_: Magnitude(2.0**-8, 2.0**8, True),
     "winograd_tiles": _unknown,

@@ -25,7 +25,9 @@ Array: TypeAlias = NDArray[Any]
 MOST = 64
 """Greatest number of elements of a shape constant."""
 
-WINDOWED = frozenset({"AveragePool", "Conv", "ConvTranspose", "LpPool", "MaxPool"})
+WINDOWED = frozenset(
+    {"AveragePool", "Conv", "ConvInteger", "ConvTranspose", "LpPool", "MaxPool", "QLinearConv"}
+)
 """Operators that do not run unless a window fits."""
 
 FARTHEST = 4096
@@ -86,6 +88,15 @@ class Propagation:
             self.types.update(self._types(node))
             left.append(node)
         return left
+
+    def complete(self, nodes: Iterable[Node]) -> None:
+        """Note the types of results that onnx does not infer: those behind operators of other domains.
+
+        Args:
+            nodes: The nodes, in topological order.
+        """
+        for node in nodes:
+            self.types.update(self._types(node))
 
     def _value(self, node: Node) -> Weight | None:
         """Return what a node computes if it is a shape constant; else None."""

@@ -246,6 +246,8 @@ def read_graph(model: ModelProto) -> Graph:
             nodes.append(node)
     if profile:
         nodes, types, weights = _with_open_sizes(source, nodes, types, weights)
+    else:
+        Propagation(types, weights).complete(nodes)
     inputs = [value.name for value in source.input if value.name not in weights]
     opsets = {(entry.domain, entry.version) for entry in model.opset_import}
     return Graph.of(nodes, types, weights, inputs, outputs, opsets, profile)

@@ -9,7 +9,7 @@ from irgym.envs.graph.ir.sizes import any_open, numbers
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.reference.calls import Array, Call, Operator, type_of
 
-_ELEMENTS: Mapping[int, str] = {
+ELEMENTS: Mapping[int, str] = {
     1: "float32",
     2: "uint8",
     3: "int8",
@@ -28,9 +28,9 @@ _ELEMENTS: Mapping[int, str] = {
 
 def _element(call: Call) -> str:
     number = call.integer("to")
-    if number not in _ELEMENTS:
+    if number not in ELEMENTS:
         raise call.refusal(f"the element type {number}")
-    return _ELEMENTS[number]
+    return ELEMENTS[number]
 
 
 def _sizes(call: Call, shape: tuple[int, ...]) -> Array:

@@ -67,6 +67,8 @@ def _unsqueeze_type(call: Call, x: TensorType, axes: TensorType) -> TensorType:
     added = call.sizes(1)
     rank = len(x.shape) + len(added)
     new, sizes = {positive_axis(axis, rank) for axis in added}, iter(x.shape)
+    if len(new) < len(added) or not new <= set(range(rank)):
+        raise OperatorError(f"Unsqueeze cannot add the axes {list(added)} to the shape {x.shape}")
     return TensorType(x.dtype, tuple(1 if axis in new else next(sizes) for axis in range(rank)))
 
 

@@ -20,6 +20,7 @@ from irgym.envs.graph.ir.weights import Literal, Sizes, Weight, literal, sizes_o
 from irgym.envs.graph.reference.operators import types_of
 from irgym.envs.graph.rewriting.constants import check_constants, checked_constant
 from irgym.envs.graph.rewriting.language import operator_named
+from irgym.envs.graph.rewriting.quantisation import unsigned_zero
 from irgym.envs.graph.rewriting.values import Attributes, Value
 from irgym.envs.graph.rewriting.vocabulary import BUILTINS
 
@@ -169,7 +170,10 @@ class Builder:
         def like(value: Value, number: float) -> Value:
             return self._weight(literal(number, value.type.dtype))
 
-        return {"whole": whole, "indices": indices, "like": like}
+        def unsigned(zero: Value) -> Value:
+            return self._weight(unsigned_zero(zero))
+
+        return {"whole": whole, "indices": indices, "like": like, "unsigned": unsigned}
 
     def rewrite(self, removed: tuple[str, ...], roots: Mapping[str, Value], site: str) -> Rewrite:
         """Return the rewrite that replaces nodes with the new ones.

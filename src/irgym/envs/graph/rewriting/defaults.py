@@ -17,6 +17,8 @@ DEFAULTS: Mapping[str, Mapping[str, Attribute]] = {
     "LeakyRelu": {"alpha": 0.01},
     "MaxPool": {"ceil_mode": 0, "storage_order": 0, "auto_pad": "NOTSET"},
     "AveragePool": {"ceil_mode": 0, "count_include_pad": 0, "auto_pad": "NOTSET"},
+    "QLinearConv": {"group": 1, "auto_pad": "NOTSET"},
+    "ConvInteger": {"group": 1, "auto_pad": "NOTSET"},
     "Resize": {
         "coordinate_transformation_mode": "half_pixel",
         "mode": "nearest",

@@ -31,11 +31,20 @@ ABSENT = "_"
 DOMAINS: Mapping[str, str] = {
     "Attention": MICROSOFT,
     "BiasGelu": MICROSOFT,
+    "DynamicQuantizeMatMul": MICROSOFT,
     "FastGelu": MICROSOFT,
     "FusedConv": MICROSOFT,
     "FusedGemm": MICROSOFT,
     "FusedMatMul": MICROSOFT,
+    "MatMulIntegerToFloat": MICROSOFT,
     "MultiHeadAttention": MICROSOFT,
+    "QGemm": MICROSOFT,
+    "QLinearAdd": MICROSOFT,
+    "QLinearConcat": MICROSOFT,
+    "QLinearGlobalAveragePool": MICROSOFT,
+    "QLinearLeakyRelu": MICROSOFT,
+    "QLinearMul": MICROSOFT,
+    "QLinearSigmoid": MICROSOFT,
     "QuickGelu": MICROSOFT,
     "SkipLayerNormalization": MICROSOFT,
     "SkipSimplifiedLayerNormalization": MICROSOFT,
@@ -50,6 +59,19 @@ DOMAINS: Mapping[str, str] = {
     "ReorderOutput": NCHWC,
 }
 """Domains of operators outside ONNX's domain, by the names that patterns use."""
+
+INTEGRAL = frozenset(
+    {
+        "QGemm",
+        "QLinearAdd",
+        "QLinearConcat",
+        "QLinearGlobalAveragePool",
+        "QLinearLeakyRelu",
+        "QLinearMul",
+        "QLinearSigmoid",
+    }
+)
+"""Those on quantised numbers, which ONNX Runtime has whatever the floating-point type."""
 
 SINGLE = frozenset({"GRU", "GlobalAveragePool", "GlobalMaxPool", "HardSigmoid", "HardSwish", "LSTM"})
 """ONNX operators that ONNX Runtime, as for its contrib operators, has for one floating-point type only."""
@@ -72,6 +94,8 @@ _IDLE = (
     "Add Sub Mul Div Pow "
     "Cast Concat Dropout Expand Flatten Reshape Slice Split Squeeze Tile Transpose Unsqueeze"
 )
+_MOVING = "Expand Flatten Gather MaxPool Reshape Slice Squeeze Tile Transpose Unsqueeze"
+_LINEAR = "GlobalAveragePool LeakyRelu Sigmoid"
 _REDUCE = "L1 L2 Max Mean Min Prod Sum SumSquare"
 
 CLASSES: Mapping[str, frozenset[str]] = {
@@ -80,6 +104,10 @@ CLASSES: Mapping[str, frozenset[str]] = {
     "Binary": frozenset(_BINARY.split()),
     # Operators that may only pass their first operand on.
     "Idle": frozenset(_IDLE.split()),
+    "LinearBinary": frozenset({f"{MICROSOFT}.QLinearAdd", f"{MICROSOFT}.QLinearMul"}),
+    "LinearUnary": frozenset(f"{MICROSOFT}.QLinear{kind}" for kind in _LINEAR.split()),
+    # Operators whose results are elements of the first operand; MaxPool picks the greatest.
+    "Moving": frozenset(_MOVING.split()),
     "Normalised": frozenset({"Softmax", "LogSoftmax"}),
     "Reduce": frozenset(f"Reduce{kind}" for kind in _REDUCE.split()),
     # Element-wise operators. Operands after the first are single numbers.

@@ -19,6 +19,7 @@ from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.language import (
     ABSENT,
     DOMAINS,
+    INTEGRAL,
     SINGLE,
     Operator,
     Statement,
@@ -187,7 +188,9 @@ class Rule:
         """Whether the replacement has operators that ONNX Runtime has for one floating-point type only."""
         called = [node.func for node in ast.walk(ast.parse(self.after)) if isinstance(node, ast.Call)]
         return any(
-            isinstance(function, ast.Name) and (function.id in DOMAINS or function.id in SINGLE)
+            isinstance(function, ast.Name)
+            and (function.id in DOMAINS or function.id in SINGLE)
+            and function.id not in INTEGRAL
             for function in called
         )
 

@@ -8,6 +8,7 @@ from typing import Any
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.sizes import Undecided, any_open
 from irgym.envs.graph.rewriting.matching import Match
+from irgym.envs.graph.rewriting.quantisation import CONDITIONS
 from irgym.envs.graph.rewriting.shapes import SHAPES, ones_moved, window
 from irgym.envs.graph.rewriting.values import Attributes, Value, value_of
 
@@ -73,8 +74,14 @@ _PYTHON = (
     math.prod,
 )
 
-BUILTINS = {**{function.__name__: function for function in _PYTHON}, **SHAPES, "idle": idle, "range": counted}
-"""Functions that rules may call, by name: some of Python's, those of `shapes`, and `idle`."""
+BUILTINS = {
+    **{function.__name__: function for function in _PYTHON},
+    **SHAPES,
+    **CONDITIONS,
+    "idle": idle,
+    "range": counted,
+}
+"""Functions that rules may call, by name: some of Python's, of `shapes` and of `quantisation`, and `idle`."""
 
 
 def names_used(code: CodeType) -> frozenset[str]:

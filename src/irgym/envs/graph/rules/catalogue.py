@@ -14,6 +14,7 @@ from irgym.envs.graph.rules import (
     cutting,
     heads,
     identities,
+    integer_products,
     layers,
     layout,
     linear,
@@ -22,9 +23,11 @@ from irgym.envs.graph.rules import (
     normalisation,
     pools,
     products,
+    quantised,
     recurrence,
     reshaping,
     scaling,
+    signs,
     stacking,
     winograd,
 )
@@ -52,6 +55,9 @@ GROUPS: Mapping[str, tuple[Rule, ...]] = {
     "attention": attention.RULES,
     "activations": activations.RULES,
     "normalisation": normalisation.RULES,
+    "quantised": quantised.RULES,
+    "integer_products": integer_products.RULES,
+    "signs": signs.RULES,
 }
 """Rules by group. A group's name is its module's; the order of the groups is that of the action kinds."""
 

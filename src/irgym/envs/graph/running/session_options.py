@@ -14,6 +14,9 @@ LEVELS = {
 OFF = "off"
 """The level at which the optimiser does nothing."""
 
+ALL = "all"
+"""The level at which it does all that it can."""
+
 NUMBERS = {"off": 0, "basic": 1, "extended": 2, "all": 99}
 """ONNX Runtime's numbers of the levels."""
 
