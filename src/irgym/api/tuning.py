@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import check_options
+from irgym.api.modules import as_called
 from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.bench import Bench
@@ -58,13 +59,15 @@ def tune(
     searching: Searching = Searching(),
     measuring: Measuring = Measuring(),
     note: Note | None = None,
+    **keywords: Any,
 ) -> "Tuned":
     """Find the best schedule for a program, check its results, and compare it with the original.
 
     Args:
         program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
             JAX function, with `inputs`.
-        inputs: Arguments of an object; only shapes and types of elements matter.
+        inputs: Arguments of an object; only shapes and types of elements matter. A torch module takes nested
+            ones, and plain values, which stay as they are.
         environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
             `linalg` is named.
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
@@ -74,6 +77,8 @@ def tune(
         searching: Options of the search.
         measuring: Objective, back end, target and farm.
         note: Called with a line of text when something new begins.
+        keywords: Keyword inputs of a torch module; or `example_inputs`, a tuple, a dict, or a list of several
+            of them. Sizes that differ between examples stay open.
 
     Returns:
         The program after the best schedule, measured again. That of a torch module is called in its place.
@@ -84,6 +89,7 @@ def tune(
     """
     limits = checked(searching, Searching).limits(seconds, policy)
     check_options(seed=seed, environment=environment)
+    program, inputs = as_called(program, inputs, keywords)
     home, uri = locate(program, inputs, environment)
     job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, note or say_nothing)
     job.note(f"{uri}: reading the program")
@@ -256,6 +262,7 @@ def replay(
     seed: int = 0,
     measuring: Measuring = Measuring(),
     note: Note | None = None,
+    **keywords: Any,
 ) -> "Tuned":
     """Apply a schedule to a program, check its results and measure it.
 
@@ -268,6 +275,7 @@ def replay(
         seed: Seed of the inputs that results are checked on.
         measuring: Objective, back end, target and farm.
         note: Called with a line of text when something new begins.
+        keywords: Keyword inputs of a torch module, or `example_inputs`.
 
     Returns:
         The program after the schedule.
@@ -280,6 +288,7 @@ def replay(
     checked(measuring, Measuring).check_unlimited("a replay")
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give the text of `Tuned.schedule`")
+    program, inputs = as_called(program, inputs, keywords)
     home, uri = locate(program, inputs, environment)
     tell = note or say_nothing
     tell(f"{uri}: reading the program")
@@ -298,7 +307,11 @@ def replay(
 
 
 def history(
-    program: object, *inputs: Any, environment: str | None = None, measuring: Measuring = Measuring()
+    program: object,
+    *inputs: Any,
+    environment: str | None = None,
+    measuring: Measuring = Measuring(),
+    **keywords: Any,
 ) -> "list[Known]":
     """Return the results of `tune` for a program on this machine, the oldest first.
 
@@ -307,6 +320,7 @@ def history(
         inputs: Arguments of an object.
         environment: Name of the environment that is to take an object.
         measuring: Objective, back end, target and farm.
+        keywords: Keyword inputs of a torch module, or `example_inputs`.
 
     Raises:
         IrgymError: As for `tune`; or the record cannot be read.
@@ -315,6 +329,7 @@ def history(
     checked(measuring, Measuring).check_unlimited("the history")
     from irgym.judging.history import History
 
+    program, inputs = as_called(program, inputs, keywords)
     home, uri = locate(program, inputs, environment)
     task = measuring.task(home, uri)
     with measuring.bench(home) as bench:

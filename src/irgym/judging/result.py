@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ class Tuned(Finding):
             raise IrgymError(
                 f"{self.program} was given by its name, so there is nothing to call it like: export it"
             )
-        return self.original.function(self.task, self.state)
+        return self.original.standing(self.task, self.state)
 
     def versus_original(self, other: Callable[..., Any] | None = None, rounds: int = 15) -> Versus:
         """Time calls of this in turn with calls of what it was made of, in this process.
@@ -120,10 +120,11 @@ class Tuned(Finding):
         """
         ours = self._function
         assert self.original is not None
-        program: Any = self.original.program
-        theirs: Callable[..., Any] = program if other is None else other
+        program, inputs, keywords = self.original.as_called()
+        theirs = program if other is None else other
         name = getattr(theirs, "__name__", type(theirs).__name__)
-        return time_calls(ours, theirs, self.original.inputs, rounds, f"{name}, called from Python")
+        detail = f"{name}, called from Python"
+        return time_calls(partial(ours, **keywords), partial(theirs, **keywords), inputs, rounds, detail)
 
     @property
     def peak_gflops(self) -> float | None:

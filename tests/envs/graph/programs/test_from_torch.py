@@ -16,6 +16,7 @@ from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import STORE, Sources
 from irgym.envs.graph.programs.standing import in_place_of
 from irgym.envs.graph.programs.uris import parse_program
+from irgym.envs.graph.running.calls import Run
 
 pytestmark = pytest.mark.usefixtures("quick_exports")
 
@@ -111,7 +112,7 @@ def test_a_model_of_complex_results_is_called_in_place_of_its_module():
     module, x = Function(lambda x: torch.fft.rfft(x)).eval(), torch.randn(3, 5)
     path = parse_program(from_torch(module, x)).path
     function = in_place_of(
-        module, (x,), onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        module, (x,), Run(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), "Function")
     )
     for seed in range(8):
         torch.manual_seed(seed)

@@ -12,12 +12,15 @@ import torch
 from torch import Tensor, nn
 
 from irgym.base.errors import ProgramError
+from irgym.envs.graph.programs.inputs import FREE
 from irgym.envs.graph.programs.metadata import write_ranges
 from irgym.envs.graph.programs.models.catalogue import BUILDERS
 from irgym.envs.graph.programs.models.model import Model, enliven
+from irgym.envs.graph.programs.ranges import derived_range, wraps
 from irgym.envs.graph.programs.uris import parse_program
 from irgym.envs.graph.programs.weights import INSIDE, too_large
-from irgym.measure.callables.torch_modules import without_caches
+from irgym.measure.callables.torch_calls import Called
+from irgym.measure.callables.torch_modules import Flat, without_caches
 
 SEED = 20210
 """Seed of the weights."""
@@ -31,6 +34,9 @@ _RANDOM = {
     "RandomUniform",
     "RandomUniformLike",
 }
+
+# Types whose range the values of an example tell; those of 8 bits may hold all numbers.
+_WHOLE = frozenset({torch.int16, torch.int32, torch.int64, torch.uint16, torch.uint32, torch.uint64})
 
 # Exceptions of the exporter; any other is an error in the module's code.
 _REFUSALS = (RuntimeError, TypeError, ValueError, AttributeError, AssertionError, LookupError)
@@ -79,24 +85,34 @@ def exported(model: Model, uri: str) -> bytes:
 def to_onnx(
     module: nn.Module, inputs: Sequence[Any], name: str, names: Sequence[str] | None = None
 ) -> onnx.ModelProto:
-    """Export a module with all its weights and with fixed shapes, by the defaults of `torch.onnx.export`.
+    """Export a module with all its weights, by the defaults of `torch.onnx.export`.
+
+    Shapes are fixed, except for the open sizes of a `Called`.
 
     Args:
         module: A module in evaluation mode.
         inputs: Tensors to call it with; only their shapes and element types matter.
         name: The module's name in messages.
-        names: Names of the inputs; by default those of the module.
+        names: Names of the inputs; by default those of the module's parameters.
 
     Raises:
         ProgramError: torch cannot export the module, or it has too many weights, draws random numbers, or
             changes its buffers or inputs.
     """
     refuse_other_than_tensors(inputs, name)
+    if isinstance(module, Called):
+        names = module.convention.names
+    open_sizes = _open_sizes(module)
     with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
         warnings.simplefilter("ignore")  # torch and its exporter warn about their deprecated calls
         try:
             program = torch.onnx.export(
-                module, tuple(inputs), dynamo=True, verbose=False, input_names=list(names) if names else None
+                Flat(module) if isinstance(module, Called) else module,
+                tuple(inputs),
+                dynamo=True,
+                verbose=False,
+                input_names=list(names) if names else None,
+                dynamic_shapes=open_sizes,
             )
         except _REFUSALS as error:
             raise ProgramError(f"torch.onnx cannot export {name}: {_reason(error)}") from error
@@ -117,6 +133,42 @@ def to_onnx(
             raise ProgramError(f"{name} draws random numbers ({node.op_type}): call .eval() on it")
     _strip(model)
     return model
+
+
+def note_example(model: onnx.ModelProto, inputs: Sequence[Tensor]) -> dict[str, int]:
+    """Return the sizes of an export's open dimensions in its example, and note ranges of whole numbers.
+
+    A range that does not follow from the model is that of the example's numbers.
+
+    Args:
+        model: The model. Its metadata may get ranges.
+        inputs: The example.
+
+    Raises:
+        ProgramError: An input has elements that ONNX Runtime does not take.
+    """
+    sizes: dict[str, int] = {}
+    for value, tensor in zip(model.graph.input, inputs, strict=True):
+        for dimension, size in zip(value.type.tensor_type.shape.dim, tensor.shape, strict=False):
+            if dimension.dim_param:
+                sizes[dimension.dim_param] = size
+    for value, tensor in zip(model.graph.input, inputs, strict=True):
+        if tensor.dtype not in _WHOLE or not tensor.numel():
+            continue
+        low, high = int(tensor.min()), int(tensor.max()) + 1
+        free = min(low, FREE[0]), max(high, FREE[1])
+        found = derived_range(model, value.name, free)
+        if found == free or (found and (low >= found[0] or wraps(model, value.name)) and high <= found[1]):
+            continue
+        write_ranges(model, {value.name: (low, high)})
+    return sizes
+
+
+def _open_sizes(module: nn.Module) -> Any:
+    """Return the sizes that stay open as torch.export takes them; None where all are fixed."""
+    if not isinstance(module, Called) or not any(module.open_axes):
+        return None
+    return (tuple(dict.fromkeys(axes, torch.export.Dim.AUTO) for axes in module.open_axes),)
 
 
 def refuse_other_than_tensors(inputs: Sequence[Any], name: str) -> None:

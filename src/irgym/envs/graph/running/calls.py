@@ -1,0 +1,115 @@
+"""Models in ONNX Runtime as functions of arrays."""
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from irgym.core.task import Task
+from irgym.envs.graph.running.opening import session_of_file
+from irgym.measure.callables.misfit import MisfitError
+
+
+class Run:
+    """A session as a function of arrays.
+
+    Args:
+        session: The `onnxruntime.InferenceSession`.
+        name: The model's name in messages.
+    """
+
+    def __init__(self, session: Any, name: str) -> None:
+        self._session = session
+        self._name = name
+        self._names: list[str] = [given.name for given in session.get_inputs()]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the inputs."""
+        return self._names
+
+    @property
+    def results(self) -> Sequence[str]:
+        """Names of the results."""
+        return [result.name for result in self._session.get_outputs()]
+
+    @property
+    def sizes(self) -> list[list[int | str]]:
+        """The sizes of each input; open ones by their names."""
+        return [list(given.shape) for given in self._session.get_inputs()]
+
+    def __call__(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the results for some inputs, in order.
+
+        Raises:
+            MisfitError: ONNX Runtime cannot run the model on them.
+        """
+        try:
+            return self._session.run(None, dict(zip(self._names, arrays, strict=True)))
+        except Exception as error:  # ONNX Runtime's errors have no common class
+            said = next(iter(str(error).splitlines()), "")
+            raise MisfitError(
+                f"ONNX Runtime cannot run {self._name} on these inputs ({said}): give inputs like those that "
+                "it was tuned for"
+            ) from error
+
+
+class ModelRun:
+    """An exported model as a function of arrays that copies and pickles.
+
+    It opens one session in each process: the threads of a session do not outlive a fork.
+
+    Args:
+        files: Content of the model's file and of those beside it, by name; the model's comes first.
+        name: The model's name in messages.
+    """
+
+    def __init__(self, files: Mapping[str, bytes], name: str) -> None:
+        self._files = files
+        self._name = name
+        self._opened: tuple[int, Run] | None = None
+
+    @property
+    def run(self) -> Run:
+        """The session of this process.
+
+        Raises:
+            BackendError: The model was made for vectors of another width.
+            StorageError: The folder for temporary files cannot be written.
+            IrgymError: ONNX Runtime refuses the model.
+        """
+        if self._opened is None or self._opened[0] != os.getpid():
+            with TemporaryDirectory() as folder:
+                paths = [Path(folder) / name for name in self._files]
+                for path, content in zip(paths, self._files.values(), strict=True):
+                    path.write_bytes(content)
+                self._opened = os.getpid(), Run(session_of_file(paths[0]), self._name)
+        return self._opened[1]
+
+    @property
+    def sizes(self) -> list[list[int | str]]:
+        """The sizes of each input; open ones by their names."""
+        return self.run.sizes
+
+    def __call__(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the results for some inputs, in order.
+
+        Raises:
+            MisfitError: ONNX Runtime cannot run the model on them.
+        """
+        return self.run(arrays)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_opened": None}
+
+
+def run_of_state(task: Task[Any], state: Any, name: str) -> ModelRun:
+    """Return a rewritten model as a function of arrays.
+
+    Raises:
+        StorageError: The folder for temporary files cannot be written.
+    """
+    with TemporaryDirectory() as folder:
+        paths = sorted(cast(Any, task).export(state, Path(folder) / "model.onnx"))
+        return ModelRun({path.name: path.read_bytes() for path in paths}, name)
