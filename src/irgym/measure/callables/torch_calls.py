@@ -64,6 +64,14 @@ class Convention:
         kept = tuple(Place.TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves)
         return cls(name, signature, structure, kept)
 
+    @classmethod
+    def in_order(cls, name: str, names: Sequence[str]) -> "Convention":
+        """Return how a module is called that takes tensors of these names by position."""
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        signature = inspect.Signature([inspect.Parameter(parameter, kind) for parameter in names])
+        _, structure = flatten(((0,) * len(names), {}))
+        return cls(name, signature, structure, (Place.TENSOR,) * len(names))
+
     def tensors(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> list[Tensor]:
         """Return the tensors among inputs, in order.
 

@@ -200,12 +200,21 @@ class InPlace(nn.Module):
         """Return the results of the tuned program.
 
         Raises:
-            MisfitError: Number, nesting, shapes or types of inputs differ from those that it was tuned for.
-            IrgymError: The program cannot run on them.
+            MisfitError: Number, nesting, shapes or types of inputs differ from those that it was tuned for, or
+                the program cannot run on them.
         """
         given = self.convention.tensors(inputs, named)
         self._check(given)
-        results = self.function([_passed(tensor) for tensor in given])
+        return self.structure.filled(self.computed(given))
+
+    def computed(self, tensors: Sequence[Tensor]) -> list[Any]:
+        """Return the leaves of the results for tensors of the kinds that the module was tuned for.
+
+        Raises:
+            MisfitError: The program cannot run on them.
+            IrgymError: It returns another number of tensors.
+        """
+        results = self.function([_passed(tensor) for tensor in tensors])
         wanted = sum(isinstance(leaf, torch.dtype) for leaf in self.leaves)
         if len(results) != wanted:
             raise IrgymError(
@@ -213,10 +222,9 @@ class InPlace(nn.Module):
                 "numbers that depend on values"
             )
         computed = iter(results)
-        leaves = [
+        return [
             _tensor(next(computed), leaf) if isinstance(leaf, torch.dtype) else leaf for leaf in self.leaves
         ]
-        return self.structure.filled(leaves)
 
     def _check(self, given: Sequence[Tensor]) -> None:
         """Refuse tensors of other kinds than those that the module was tuned for."""
