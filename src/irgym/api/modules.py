@@ -92,10 +92,13 @@ def _example(given: Any) -> Example:
 
 
 def _unpacked(module: Any, inputs: Sequence[Any], keywords: Mapping[str, Any]) -> Example:
-    """Return inputs; where they are one tuple or dict that the module does not take, its content."""
+    """Return inputs; of one tuple or dict of tensors that the module does not take, its content."""
+    torch = sys.modules["torch"]
     if keywords or len(inputs) != 1 or not isinstance(inputs[0], tuple | list | Mapping):
         return inputs, keywords
-    torch = sys.modules["torch"]
+    args, named = _example(inputs[0])
+    if not any(isinstance(value, torch.Tensor) for value in (*args, *named.values())):
+        return inputs, keywords
     with ExitStack() as held:
         held.enter_context(torch.no_grad())
         held.enter_context(torch.random.fork_rng(devices=[]))
@@ -104,7 +107,7 @@ def _unpacked(module: Any, inputs: Sequence[Any], keywords: Mapping[str, Any]) -
         try:
             module(*copied(inputs))
         except Exception:  # noqa: BLE001  # whatever a module raises on what it does not take
-            return _example(inputs[0])
+            return args, named
     return inputs, keywords
 
 

@@ -59,7 +59,7 @@ class Convention:
             ) from error
         for words, leaf in _named(signature, given):
             if not isinstance(leaf, (Tensor, *CONSTANTS)):
-                raise ProgramError(f"the input {words} of {name} is {_article(leaf)}: {_remedy(leaf)}")
+                raise ProgramError(f"the input {words!r} of {name} is {_article(leaf)}: {_remedy(leaf)}")
         leaves, structure = flatten(given)
         kept = tuple(Place.TENSOR if isinstance(leaf, Tensor) else leaf for leaf in leaves)
         return cls(name, signature, structure, kept)
@@ -190,7 +190,7 @@ def called(module: nn.Module, examples: Sequence[tuple[Sequence[Any], Mapping[st
         for tensor, other, word in zip(first, found, convention.names, strict=True):
             if tensor.dtype != other.dtype or tensor.dim() != other.dim():
                 raise ProgramError(
-                    f"the input {word} of {name} has another type or rank in example {place + 1}: "
+                    f"the input {word!r} of {name} has another type or rank in example {place + 1}: "
                     "give examples of one type and rank"
                 )
         tensors.append(found)
@@ -277,7 +277,8 @@ def _named(signature: inspect.Signature | None, given: Any) -> Iterator[tuple[st
 
 def _article(leaf: Any) -> str:
     kind = type(leaf)
-    return f"a {kind.__name__}" if kind.__module__ == "builtins" else f"a {kind.__module__}.{kind.__name__}"
+    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
+    return f"an {name}" if name[0] in "aeiou" else f"a {name}"
 
 
 def _remedy(leaf: Any) -> str:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
@@ -64,7 +65,7 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
     changed = next((name for name, token in _state(module).items() if before.get(name) != token), None)
     if changed in dict(module.named_buffers()):
         raise ProgramError(
-            f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place "
+            f"{name} changes its buffers or inputs: {_eval_or(module)}change nothing in place "
             f"({changed} is another after each call)"
         )
     if changed is not None:
@@ -75,8 +76,18 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
     if first.structure != second.structure or first.kinds != second.kinds or not _alike(first, second):
         raise ProgramError(
             f"{name} draws random numbers or keeps state, since it returns something else when it is called "
-            "again with the same inputs: call .eval() on it, and compute from inputs and weights only"
+            f"again with the same inputs: {_eval_or(module)}compute from inputs and weights only"
         )
+
+
+def returns_tensors(module: nn.Module, inputs: Sequence[Any]) -> bool:
+    """Say whether a module returns only tensors, in containers of torch; True if it fails on its inputs."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), without_caches(module):
+        try:
+            results = module(*copied(inputs))
+        except Exception:  # noqa: BLE001  # which `refuse_unsteady` reports
+            return True
+    return all(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(results))
 
 
 def copied(inputs: Sequence[Any]) -> tuple[Any, ...]:
@@ -182,6 +193,11 @@ def _called(module: nn.Module, inputs: Sequence[Any], name: str) -> Results:
     return results_of(results)
 
 
+def _eval_or(module: nn.Module) -> str:
+    """Return the advice to put a module into evaluation mode, if a part of it is not."""
+    return "call .eval() on it, or " if any(part.training for part in module.modules()) else ""
+
+
 def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
     """Refuse inputs or results that programs cannot have."""
     try:
@@ -189,9 +205,15 @@ def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
             if isinstance(leaf, Tensor):
                 array_of(leaf)
     except TypeError as error:
+        leaves, _ = flatten(values)
+        if any(isinstance(leaf, Tensor) and leaf.dtype is torch.bfloat16 for leaf in leaves):
+            raise ProgramError(
+                f"{name} {verb} bfloat16, for which ONNX Runtime and numpy have no numbers: call .float() on "
+                "the module and its inputs"
+            ) from error
         raise ProgramError(
-            f"{name} {verb} something that no program does ({error}): wrap it in a module that takes and "
-            "returns dense tensors, of float32 for example, in tuples, lists or dicts"
+            f"{name} {verb} something that no program does ({error}): let it take and return dense tensors, "
+            "of float32 for example, in tuples, lists, dicts or dataclasses"
         ) from error
 
 

@@ -156,7 +156,7 @@ def needs_gradients(given: Sequence[Any]) -> bool:
 
 
 def concrete(value: Any) -> Any:
-    """Return the number that a symbol stands for now, without a guard that fixes it; other values as they are."""
+    """Return the number that a symbol stands for, without a guard that fixes it; other values as they are."""
     return value.node.hint if isinstance(value, torch.SymInt) else value
 
 

@@ -200,7 +200,7 @@ class InPlace(nn.Module):
         """Return the results of the tuned program.
 
         Raises:
-            MisfitError: Number, nesting, shapes or types of inputs differ from those that it was tuned for, or
+            MisfitError: Number, nesting, shapes or types of inputs differ from those in the example, or
                 the program cannot run on them.
         """
         given = self.convention.tensors(inputs, named)

@@ -3,8 +3,12 @@
 # The types of torch are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
+import logging
+import re
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, redirect_stderr
+from io import StringIO
 from typing import Any
 
 import onnx
@@ -103,8 +107,7 @@ def to_onnx(
     if isinstance(module, Called):
         names = module.convention.names
     open_sizes = _open_sizes(module)
-    with warnings.catch_warnings(), torch.no_grad(), without_caches(module):
-        warnings.simplefilter("ignore")  # torch and its exporter warn about their deprecated calls
+    with _quiet(), torch.no_grad(), without_caches(module):
         try:
             program = torch.onnx.export(
                 Flat(module) if isinstance(module, Called) else module,
@@ -115,13 +118,11 @@ def to_onnx(
                 dynamic_shapes=open_sizes,
             )
         except _REFUSALS as error:
-            raise ProgramError(f"torch.onnx cannot export {name}: {_reason(error)}") from error
+            raise ProgramError(f"torch.onnx cannot export {name}: {_words(_reason(error))}") from error
         assert program is not None and program.exported_program is not None
         signature = program.exported_program.graph_signature
         if signature.buffers_to_mutate or signature.user_inputs_to_mutate:
-            raise ProgramError(
-                f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place"
-            )
+            raise ProgramError(f"{name} changes its buffers or inputs: change nothing in place")
         weights = program.model.graph.initializers.values()
         size = sum(weight.const_value.nbytes for weight in weights if weight.const_value is not None)
         if size > INSIDE:
@@ -130,7 +131,8 @@ def to_onnx(
         model = program.model_proto
     for node in model.graph.node:
         if node.op_type in _RANDOM or (node.op_type == "Dropout" and len(node.input) > 2):
-            raise ProgramError(f"{name} draws random numbers ({node.op_type}): call .eval() on it")
+            remedy = "call .eval() on it" if module.training else "compute from inputs and weights only"
+            raise ProgramError(f"{name} draws random numbers ({node.op_type}): {remedy}")
     _strip(model)
     return model
 
@@ -162,6 +164,37 @@ def note_example(model: onnx.ModelProto, inputs: Sequence[Tensor]) -> dict[str, 
             continue
         write_ranges(model, {value.name: (low, high)})
     return sizes
+
+
+@contextmanager
+def _quiet() -> Generator[None]:
+    """Keep torch from logging, printing and warning: of what it refuses, an error tells the reason."""
+    names = [name for name in logging.root.manager.loggerDict if name.partition(".")[0] == "torch"]
+    loggers = [log for log in map(logging.getLogger, names) if not log.disabled]
+    with warnings.catch_warnings(), redirect_stderr(StringIO()):  # torch.export prints graphs there
+        warnings.simplefilter("ignore")
+        for log in loggers:
+            log.disabled = True
+        try:
+            yield
+        finally:
+            for log in loggers:
+                log.disabled = False
+
+
+def _words(reason: str) -> str:
+    """Return a reason in words that tell its user what to do, where it is one of the common ones."""
+    if "data-dependent" in reason:
+        return (
+            "it branches on numbers of tensors, or takes sizes from them: compute both branches and choose "
+            "by torch.where"
+        )
+    found = re.search(r"No ONNX function found for <OpOverload\(op='([\w.]+)'", reason)
+    if found:
+        return f"ONNX has no operator for {found[1]}: write that part with other operations"
+    if "ScriptModule" in reason:
+        return "it is a module of torch.jit: give the module that it was made of"
+    return reason
 
 
 def _open_sizes(module: nn.Module) -> Any:

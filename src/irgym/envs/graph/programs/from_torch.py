@@ -39,12 +39,15 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
     from irgym.envs.graph.programs.exporting import note_example, refuse_other_than_tensors, to_onnx
     from irgym.envs.graph.programs.standing import refuse_other_results
-    from irgym.measure.callables.torch_calls import name_of
-    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady
+    from irgym.measure.callables.torch_calls import Called, called, name_of
+    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady, returns_tensors
 
     name = name_of(module)
     refuse_other_than_tensors(inputs, name)
-    refuse_unsteady(module, inputs)
+    if not isinstance(module, Called) and inputs and not returns_tensors(module, inputs):
+        module = called(module, [(inputs, {})])
+    for example in (inputs, *(module.more if isinstance(module, Called) else ())):
+        refuse_unsteady(module, example)
     model = to_onnx(module, copied(inputs), name)
     sizes = note_example(model, inputs)
     content = model.SerializeToString(deterministic=True)

@@ -58,7 +58,7 @@ class Run:
 class ModelRun:
     """An exported model as a function of arrays that copies and pickles.
 
-    It opens one session in each process: the threads of a session do not outlive a fork.
+    It opens one session in each process: threads do not outlive a fork.
 
     Args:
         files: Content of the model's file and of those beside it, by name; the model's comes first.
@@ -68,7 +68,7 @@ class ModelRun:
     def __init__(self, files: Mapping[str, bytes], name: str) -> None:
         self._files = files
         self._name = name
-        self._opened: tuple[int, Run] | None = None
+        self._opened: dict[int, Run] = {}
 
     @property
     def run(self) -> Run:
@@ -79,13 +79,14 @@ class ModelRun:
             StorageError: The folder for temporary files cannot be written.
             IrgymError: ONNX Runtime refuses the model.
         """
-        if self._opened is None or self._opened[0] != os.getpid():
+        process = os.getpid()
+        if process not in self._opened:  # sessions of the parent stay: closing one would wait for its threads
             with TemporaryDirectory() as folder:
                 paths = [Path(folder) / name for name in self._files]
                 for path, content in zip(paths, self._files.values(), strict=True):
                     path.write_bytes(content)
-                self._opened = os.getpid(), Run(session_of_file(paths[0]), self._name)
-        return self._opened[1]
+                self._opened[process] = Run(session_of_file(paths[0]), self._name)
+        return self._opened[process]
 
     @property
     def sizes(self) -> list[list[int | str]]:
@@ -101,7 +102,7 @@ class ModelRun:
         return self.run(arrays)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**vars(self), "_opened": None}
+        return {**vars(self), "_opened": {}}
 
 
 def run_of_state(task: Task[Any], state: Any, name: str) -> ModelRun:
