@@ -1,9 +1,10 @@
 """The task: one model, rewritten for ONNX Runtime."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -313,6 +314,16 @@ class GraphTask(Task[GraphState]):
         from irgym.envs.graph.running.export import export
 
         return export(self, state, path)
+
+    def function(self, state: GraphState) -> Callable[..., Any]:
+        """Return a function of the model's inputs, arrays or tensors, in order or by name.
+
+        Raises:
+            IrgymError: ONNX Runtime refuses the model.
+        """
+        from irgym.envs.graph.running.calls import ModelFunction, run_of_state
+
+        return ModelFunction(run_of_state(self, state, "the model"))
 
 
 def block_of(target: Target) -> int:

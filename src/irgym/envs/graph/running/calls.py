@@ -1,10 +1,13 @@
 """Models in ONNX Runtime as functions of arrays."""
 
 import os
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, cast
+
+import numpy as np
 
 from irgym.core.task import Task
 from irgym.envs.graph.running.opening import session_of_file
@@ -28,11 +31,6 @@ class Run:
     def names(self) -> Sequence[str]:
         """Names of the inputs."""
         return self._names
-
-    @property
-    def results(self) -> Sequence[str]:
-        """Names of the results."""
-        return [result.name for result in self._session.get_outputs()]
 
     @property
     def sizes(self) -> list[list[int | str]]:
@@ -103,6 +101,42 @@ class ModelRun:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_opened": {}}
+
+
+class ModelFunction:
+    """A model as a function of its inputs, arrays of numpy or tensors of torch, in order or by name.
+
+    It returns one result by itself and several as a tuple: tensors where all inputs are tensors, else arrays.
+    It copies and pickles.
+
+    Args:
+        run: The model.
+    """
+
+    def __init__(self, run: ModelRun) -> None:
+        self._run = run
+
+    def __call__(self, *inputs: Any, **named: Any) -> Any:
+        """Return the results.
+
+        Raises:
+            IrgymError: The model does not take these inputs.
+        """
+        run = self._run.run
+        given = dict(zip(run.names, inputs, strict=False)) | named
+        if len(inputs) + len(named) != len(given) or set(given) != set(run.names):
+            raise MisfitError(
+                f"the model takes {', '.join(run.names)}, not {len(inputs)} inputs in order"
+                + (f" and {', '.join(named)} by name" if named else "")
+                + ": give each once"
+            )
+        torch: Any = sys.modules.get("torch")
+        ordered = [given[name] for name in run.names]
+        tensors = torch is not None and all(isinstance(value, torch.Tensor) for value in ordered)
+        results = run([np.asarray(value.detach() if tensors else value) for value in ordered])
+        if tensors:
+            results = [torch.from_numpy(result) for result in results]
+        return results[0] if len(results) == 1 else tuple(results)
 
 
 def run_of_state(task: Task[Any], state: Any, name: str) -> ModelRun:
