@@ -4,7 +4,7 @@ A task offers a capability by having its methods; nothing is declared. What is n
 without sketches a search starts from random episodes, without an analysis a reward has no shaping.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, Protocol, TypeVar, cast, runtime_checkable
 
@@ -234,19 +234,6 @@ class Stages(Protocol):
         """Return the call that times two states in turn.
 
         It returns a list of pairs, one a round: nanoseconds of `before` and of `after`.
-        """
-        ...
-
-
-@runtime_checkable
-class Called(Protocol):
-    """Programs of files that can be called from Python."""
-
-    def function(self, state: Any) -> Callable[..., Any]:
-        """Return a function of arrays that runs the program in this process.
-
-        Raises:
-            IrgymError: It cannot run here.
         """
         ...
 

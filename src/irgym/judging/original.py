@@ -21,6 +21,19 @@ class Stands(Protocol):
 
 
 @runtime_checkable
+class Callables(Protocol):
+    """A task whose programs can be called from Python where they were made of no object."""
+
+    def function(self, state: Any) -> Callable[..., Any]:
+        """Return a function of arrays that runs the program in this process.
+
+        Raises:
+            IrgymError: It cannot run here.
+        """
+        ...
+
+
+@runtime_checkable
 class CalledAs(Protocol):
     """An object of tensors that was made of one that its user calls in another way."""
 

@@ -11,14 +11,14 @@ from typing import Any
 from irgym.base.errors import IrgymError
 from irgym.base.values import plain
 from irgym.core.baseline import Versus
-from irgym.core.capabilities import Called, ask, ideal_cost
+from irgym.core.capabilities import ideal_cost
 from irgym.core.objective import Objective
 from irgym.core.task import Task, form_of
 from irgym.judging.calls import time_calls
 from irgym.judging.finding import Finding, gain_ratio, over
 from irgym.judging.gains import Gain, gains_of
 from irgym.judging.judge import Judge
-from irgym.judging.original import Original, Stands
+from irgym.judging.original import Callables, Original, Stands
 from irgym.judging.patience import Checks
 from irgym.judging.reference import Reference, reference_of
 from irgym.judging.targets import machine_text
@@ -103,12 +103,11 @@ class Tuned(Finding):
     def _function(self) -> Callable[..., Any]:
         if self.original is not None:
             return self.original.standing(self.task, self.state)
-        called = ask(self.task, Called)
-        if called is None:
+        if not isinstance(self.task, Callables):
             raise IrgymError(
                 f"{self.program} was given by its name, so there is nothing to call it like: export it"
             )
-        return called.function(self.state)
+        return self.task.function(self.state)
 
     @property
     def module(self) -> Any:

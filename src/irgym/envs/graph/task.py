@@ -32,6 +32,7 @@ from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.transitions import StepCache, rewritten
 from irgym.envs.graph.rules.catalogue import RULES
+from irgym.envs.graph.running.blocks import block_of
 from irgym.envs.graph.running.session_options import OFF, options_text
 from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import EVERYWHERE, Candidates, GraphState
@@ -324,8 +325,3 @@ class GraphTask(Task[GraphState]):
         from irgym.envs.graph.running.calls import ModelFunction, run_of_state
 
         return ModelFunction(run_of_state(self, state, "the model"))
-
-
-def block_of(target: Target) -> int:
-    """Return the channels of a block in ONNX Runtime's blocked layout: the float32 lanes of a vector."""
-    return 16 if target.vector_bits >= 512 else 8

@@ -58,9 +58,9 @@ class Graph(nn.Module):
         self.places = [place for place, value in enumerate(given) if _is_input(value) and place not in read]
         self.weights = {place: value for place, value in enumerate(given) if _is_weight(value)}
         for place, weight in self.weights.items():
-            if isinstance(weight, nn.Parameter):
+            if isinstance(weight, nn.Parameter) and not weight.is_inference():
                 self.register_parameter(f"weight_{place}", weight)
-            else:  # a copy: the graph may write to it, and is tried out
+            else:  # a copy: the graph may write to it, and is tried out; torch.export takes no inference tensor
                 self.register_buffer(f"weight_{place}", weight.detach().clone())
         shapes = [_shape(node) for node in _placeholders(graph)]
         self.open_axes = [
@@ -98,7 +98,7 @@ def called_graph(graph: Any, given: Sequence[Any]) -> Called:
         ProgramError: It has no input, or returns a size.
     """
     module = Graph(graph, given)
-    inputs = [given[place].detach() for place in module.places]
+    inputs = [given[place].detach().clone() for place in module.places]
     if not inputs:
         raise ProgramError(f"{NAME} has no inputs beside its weights")
     if any(isinstance(value, torch.SymInt) for value in _results(graph)):

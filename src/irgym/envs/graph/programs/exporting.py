@@ -106,17 +106,9 @@ def to_onnx(
     refuse_other_than_tensors(inputs, name)
     if isinstance(module, Called):
         names = module.convention.names
-    open_sizes = _open_sizes(module)
     with _quiet(), torch.no_grad(), without_caches(module):
         try:
-            program = torch.onnx.export(
-                Flat(module) if isinstance(module, Called) else module,
-                tuple(inputs),
-                dynamo=True,
-                verbose=False,
-                input_names=list(names) if names else None,
-                dynamic_shapes=open_sizes,
-            )
+            program = _program(module, tuple(inputs), names)
         except _REFUSALS as error:
             raise ProgramError(f"torch.onnx cannot export {name}: {_words(_reason(error))}") from error
         assert program is not None and program.exported_program is not None
@@ -197,11 +189,16 @@ def _words(reason: str) -> str:
     return reason
 
 
-def _open_sizes(module: nn.Module) -> Any:
-    """Return the sizes that stay open as torch.export takes them; None where all are fixed."""
-    if not isinstance(module, Called) or not any(module.open_axes):
-        return None
-    return (tuple(dict.fromkeys(axes, torch.export.Dim.AUTO) for axes in module.open_axes),)
+def _program(module: nn.Module, inputs: tuple[Any, ...], names: Sequence[str] | None) -> Any:
+    """Return torch's program of ONNX."""
+    listed = list(names) if names else None
+    if not isinstance(module, Called):
+        return torch.onnx.export(module, inputs, dynamo=True, verbose=False, input_names=listed)
+    # Strict exports are not tried: they wait for a `torch.compile` that waits for them, and reset it.
+    axes = tuple(dict.fromkeys(axes, torch.export.Dim.AUTO) for axes in module.open_axes)
+    sizes = (axes,) if any(axes) else None
+    exported = torch.export.export(Flat(module), inputs, dynamic_shapes=sizes, strict=False)
+    return torch.onnx.export(exported, (), dynamo=True, verbose=False, input_names=listed)
 
 
 def refuse_other_than_tensors(inputs: Sequence[Any], name: str) -> None:

@@ -130,12 +130,13 @@ class ModelFunction:
                 + (f" and {', '.join(named)} by name" if named else "")
                 + ": give each once"
             )
-        torch: Any = sys.modules.get("torch")
         ordered = [given[name] for name in run.names]
-        tensors = torch is not None and all(isinstance(value, torch.Tensor) for value in ordered)
-        results = run([np.asarray(value.detach() if tensors else value) for value in ordered])
+        tensors = "torch" in sys.modules and all(
+            isinstance(value, sys.modules["torch"].Tensor) for value in ordered
+        )
+        results: Sequence[Any] = run([np.asarray(value.detach() if tensors else value) for value in ordered])
         if tensors:
-            results = [torch.from_numpy(result) for result in results]
+            results = [sys.modules["torch"].from_numpy(result) for result in results]
         return results[0] if len(results) == 1 else tuple(results)
 
 
