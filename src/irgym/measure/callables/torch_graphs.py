@@ -60,7 +60,7 @@ class Graph(nn.Module):
         for place, weight in self.weights.items():
             if isinstance(weight, nn.Parameter) and not weight.is_inference():
                 self.register_parameter(f"weight_{place}", weight)
-            else:  # a copy: the graph may write to it, and is tried out; torch.export takes no inference tensor
+            else:  # a copy: trials may write to it, and torch.export takes no inference tensors
                 self.register_buffer(f"weight_{place}", weight.detach().clone())
         shapes = [_shape(node) for node in _placeholders(graph)]
         self.open_axes = [
