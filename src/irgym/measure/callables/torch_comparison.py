@@ -208,8 +208,8 @@ def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
         leaves, _ = flatten(values)
         if any(isinstance(leaf, Tensor) and leaf.dtype is torch.bfloat16 for leaf in leaves):
             raise ProgramError(
-                f"{name} {verb} bfloat16, for which ONNX Runtime and numpy have no numbers: call .float() on "
-                "the module and its inputs"
+                f"{name} {verb} bfloat16, and numpy has no bfloat16 numbers: call .float() on the module and "
+                "its inputs"
             ) from error
         raise ProgramError(
             f"{name} {verb} something that no program does ({error}): let it take and return dense tensors, "

@@ -135,3 +135,9 @@ def test_a_tensor_given_twice_makes_two_inputs():
     module, x = Function(lambda x, y: x - 2 * y).eval(), torch.randn(3)
     path = parse_program(from_torch(module, x, x)).path
     assert path is not None and len(onnx.load_model(path).graph.input) == 2
+
+
+def test_the_fused_attention_of_inference_is_written_out():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+    from_torch(layer, torch.randn(2, 5, 16))
+    assert torch.backends.mha.get_fastpath_enabled()

@@ -106,7 +106,7 @@ def to_onnx(
     refuse_other_than_tensors(inputs, name)
     if isinstance(module, Called):
         names = module.convention.names
-    with _quiet(), torch.no_grad(), without_caches(module):
+    with _quiet(), _without_fused_attention(), torch.no_grad(), without_caches(module):
         try:
             program = _program(module, tuple(inputs), names)
         except _REFUSALS as error:
@@ -172,6 +172,17 @@ def _quiet() -> Generator[None]:
         finally:
             for log in loggers:
                 log.disabled = False
+
+
+@contextmanager
+def _without_fused_attention() -> Generator[None]:
+    """Keep attention of `torch.nn` from the fused operators of its inference, which ONNX lacks."""
+    before = torch.backends.mha.get_fastpath_enabled()
+    torch.backends.mha.set_fastpath_enabled(False)
+    try:
+        yield
+    finally:
+        torch.backends.mha.set_fastpath_enabled(before)
 
 
 def _words(reason: str) -> str:
