@@ -43,7 +43,10 @@ ALLOWED = {
 }
 TORCH_LAYERS = {"networks", "agents"}
 TORCH_PROGRAMS = {
+    Path("measure/callables/nesting.py"),
+    Path("measure/callables/torch_calls.py"),
     Path("measure/callables/torch_comparison.py"),
+    Path("measure/callables/torch_graphs.py"),
     Path("measure/callables/torch_modules.py"),
     Path("envs/linalg/programs/networks.py"),
     Path("envs/linalg/importing/torch_import.py"),

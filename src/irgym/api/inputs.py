@@ -34,7 +34,7 @@ def named_with(program: object, inputs: Inputs | None) -> object:
     if not isinstance(program, str | os.PathLike):
         raise IrgymError(
             f"inputs= belongs to a program in a file, and {type(program).__name__} is an object: give its "
-            "inputs after it, without a name"
+            "inputs after it, or as example_inputs"
         )
     uri = os.fspath(cast("str | os.PathLike[str]", program))
     return with_inputs(uri, _place(inputs))

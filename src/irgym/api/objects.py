@@ -97,10 +97,8 @@ def _exported(path: Path) -> tuple[object, Sequence[Any]]:
         except ImportError as error:
             raise BackendError(f"{path} needs torch, which is not installed: run {INSTALL_TORCH}") from error
         opener.call(Call("irgym.measure.pt2.loading:try_out", (path,)), str(path), size)
-    from irgym.measure.pt2.loading import inputs_of, load
+    from irgym.measure.callables.torch_calls import of_exported
+    from irgym.measure.pt2.loading import load
 
-    program = load(path)
-    arguments, keywords = inputs_of(program, path)
-    if keywords:
-        raise ProgramError(f"{path} takes arguments by keyword ({', '.join(keywords)}): export it without")
-    return program.module(), arguments
+    called = of_exported(load(path), ())
+    return called, called.examples[0]

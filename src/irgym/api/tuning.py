@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import check_options
 from irgym.api.inputs import Inputs, named_with
+from irgym.api.modules import as_called
 from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.bench import Bench
@@ -59,13 +60,15 @@ def tune(
     searching: Searching = Searching(),
     measuring: Measuring = Measuring(),
     note: Note | None = None,
+    **keywords: Any,
 ) -> "Tuned":
     """Find the best schedule for a program, check its results, and compare it with the original.
 
     Args:
         program: A URI such as `loops://mm/128x128x128`, the path of a file, or an object: a torch module or a
             JAX function, with `arguments`.
-        arguments: Arguments of an object; only shapes and types of elements matter.
+        arguments: Arguments of an object; only shapes and types of elements matter. A torch module takes
+            nested ones, and plain values, which stay as they are.
         inputs: Inputs of a program in a file that is called with inputs by name, such as an ONNX model:
             arrays by name, a list of such samples, or an .npz file or a folder of them. It is measured on the
             first sample and checked on all of them, before random inputs within their ranges.
@@ -79,6 +82,8 @@ def tune(
         searching: Options of the search.
         measuring: Objective, back end, target and farm.
         note: Called with a line of text when something new begins.
+        keywords: Keyword inputs of a torch module; or `example_inputs`, a tuple, a dict, or a list of several
+            of them. Sizes that differ between examples stay open.
 
     Returns:
         The program after the best schedule, measured again. That of a torch module is called in its place.
@@ -90,7 +95,7 @@ def tune(
     started = time.monotonic()
     limits = checked(searching, Searching).limits(seconds, policy)
     check_options(seed=seed, environment=environment)
-    program = named_with(program, inputs)
+    program, arguments = as_called(named_with(program, inputs), arguments, keywords)
     home, uri = locate(program, arguments, environment)
     tell = note or say_nothing
     job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, tell, started)
@@ -287,6 +292,7 @@ def replay(
     seed: int = 0,
     measuring: Measuring = Measuring(),
     note: Note | None = None,
+    **keywords: Any,
 ) -> "Tuned":
     """Apply a schedule to a program, check its results and measure it.
 
@@ -300,6 +306,7 @@ def replay(
         seed: Seed of the inputs that results are checked on.
         measuring: Objective, back end, target and farm.
         note: Called with a line of text when something new begins.
+        keywords: Keyword inputs of a torch module, or `example_inputs`.
 
     Returns:
         The program after the schedule.
@@ -312,7 +319,7 @@ def replay(
     checked(measuring, Measuring).check_unlimited("a replay")
     if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise ScheduleError(f"a schedule is a text, not {schedule!r}: give the text of `Tuned.schedule`")
-    program = named_with(program, inputs)
+    program, arguments = as_called(named_with(program, inputs), arguments, keywords)
     home, uri = locate(program, arguments, environment)
     tell = note or say_nothing
     tell(f"{uri}: reading the program")
@@ -336,6 +343,7 @@ def history(
     inputs: Inputs | None = None,
     environment: str | None = None,
     measuring: Measuring = Measuring(),
+    **keywords: Any,
 ) -> "list[Known]":
     """Return the results of `tune` for a program on this machine, the oldest first.
 
@@ -345,6 +353,7 @@ def history(
         inputs: As for `tune`.
         environment: Name of the environment that is to take an object.
         measuring: Objective, back end, target and farm.
+        keywords: Keyword inputs of a torch module, or `example_inputs`.
 
     Raises:
         IrgymError: As for `tune`; or the record cannot be read.
@@ -353,7 +362,8 @@ def history(
     checked(measuring, Measuring).check_unlimited("the history")
     from irgym.judging.history import History
 
-    home, uri = locate(named_with(program, inputs), arguments, environment)
+    program, arguments = as_called(named_with(program, inputs), arguments, keywords)
+    home, uri = locate(program, arguments, environment)
     task = measuring.task(home, uri)
     with measuring.bench(home) as bench:
         return History().of(task, bench.conditions)

@@ -1,9 +1,10 @@
 """The result of tuning a program, or of replaying a schedule on it: all that the command line prints."""
 
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from irgym.judging.calls import time_calls
 from irgym.judging.finding import Finding, gain_ratio, over
 from irgym.judging.gains import LIMIT_S, Gain, gains_of
 from irgym.judging.judge import Judge
-from irgym.judging.original import Original
+from irgym.judging.original import Callables, Original, Stands
 from irgym.judging.patience import Checks
 from irgym.judging.reference import Reference, reference_of
 from irgym.judging.targets import machine_text
@@ -88,22 +89,47 @@ class Tuned(Finding):
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Compute the program, as the object that it was made of would.
 
+        An ONNX file is called with arrays or tensors, in the order or by the names of its inputs.
+
         Args:
             inputs: As that takes them, of the shapes and types that it was tuned for.
             named: Those that are given by their names.
 
         Raises:
-            IrgymError: It was made of a URI or a file; its environment cannot call it; or inputs do not fit.
+            IrgymError: Its environment cannot call it, or inputs do not fit.
         """
         return self._function(*inputs, **named)
 
     @cached_property
     def _function(self) -> Callable[..., Any]:
-        if self.original is None:
+        if self.original is not None:
+            return self.original.standing(self.task, self.state)
+        if not isinstance(self.task, Callables):
             raise IrgymError(
                 f"{self.program} was given by its name, so there is nothing to call it like: export it"
             )
-        return self.original.function(self.task, self.state)
+        return self.task.function(self.state)
+
+    @property
+    def module(self) -> Any:
+        """The `torch.nn.Module` to call in place of the module that this was made of.
+
+        It pickles and copies where that does, and runs in threads and other processes. On inputs that it was
+        not tuned for it calls the module itself, with one warning.
+
+        Raises:
+            IrgymError: This was made of no torch module, or cannot be called.
+        """
+        function = self._function if self.original is not None else None
+        if not isinstance(function, Stands):
+            raise IrgymError(f"{self.program} was made of no torch module: call the result, or export it")
+        return function
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Pickle the module in place of a torch module: measurements belong to this process."""
+        if self.original is not None and isinstance(self._function, Stands):
+            return copy, (self._function,)
+        return super().__reduce_ex__(protocol)
 
     def versus_original(self, other: Callable[..., Any] | None = None, rounds: int = 15) -> Versus:
         """Time calls of this in turn with calls of what it was made of, in this process.
@@ -119,12 +145,16 @@ class Tuned(Finding):
         Raises:
             IrgymError: As for a call; or inputs were given as shapes only, with which nothing can be called.
         """
+        if self.original is None:
+            raise IrgymError(
+                f"{self.program} was given by its name: give the object itself to compare with it"
+            )
         ours = self._function
-        assert self.original is not None
-        program: Any = self.original.program
-        theirs: Callable[..., Any] = program if other is None else other
+        program, inputs, keywords = self.original.as_called()
+        theirs = program if other is None else other
         name = getattr(theirs, "__name__", type(theirs).__name__)
-        return time_calls(ours, theirs, self.original.inputs, rounds, f"{name}, called from Python")
+        detail = f"{name}, called from Python"
+        return time_calls(partial(ours, **keywords), partial(theirs, **keywords), inputs, rounds, detail)
 
     @property
     def peak_gflops(self) -> float | None:

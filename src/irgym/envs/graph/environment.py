@@ -243,9 +243,11 @@ class GraphEnvironment(Environment):
             IrgymError: ONNX Runtime refuses the model.
         """
         from irgym.envs.graph.programs.standing import in_place_of
-        from irgym.envs.graph.running.opening import session_of_state
+        from irgym.envs.graph.running.calls import run_of_state
+        from irgym.measure.callables.torch_calls import name_of
 
-        return in_place_of(cast(Any, program), inputs, session_of_state(cast(GraphTask, task), state))
+        module = cast(Any, program)
+        return in_place_of(module, inputs, run_of_state(task, state, name_of(module)))
 
     def compare_called(
         self, program: object, inputs: Sequence[Any], function: Callable[..., Any], seed: int

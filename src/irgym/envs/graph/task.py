@@ -1,9 +1,10 @@
 """The task: one model, rewritten for ONNX Runtime."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,7 @@ from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.transitions import StepCache, rewritten
 from irgym.envs.graph.rules.catalogue import RULES
+from irgym.envs.graph.running.blocks import block_of
 from irgym.envs.graph.running.session_options import OFF, options_text
 from irgym.envs.graph.sketches import sketch
 from irgym.envs.graph.state import EVERYWHERE, Candidates, GraphState
@@ -337,7 +339,12 @@ class GraphTask(Task[GraphState]):
 
         return export(self, state, path)
 
+    def function(self, state: GraphState) -> Callable[..., Any]:
+        """Return a function of the model's inputs, arrays or tensors, in order or by name.
 
-def block_of(target: Target) -> int:
-    """Return the channels of a block in ONNX Runtime's blocked layout: the float32 lanes of a vector."""
-    return 16 if target.vector_bits >= 512 else 8
+        Raises:
+            IrgymError: ONNX Runtime refuses the model.
+        """
+        from irgym.envs.graph.running.calls import ModelFunction, run_of_state
+
+        return ModelFunction(run_of_state(self, state, "the model"))

@@ -140,7 +140,14 @@ class Reference:
         )
 
 
-def reference(name: str, inputs: Sequence[Array], run: Run, near: Sequence[Any], seed: int) -> Reference:
+def reference(
+    name: str,
+    inputs: Sequence[Array],
+    run: Run,
+    near: Sequence[Any],
+    seed: int,
+    more: Sequence[Sequence[Array]] = (),
+) -> Reference:
     """Call an object on its example inputs and on random ones.
 
     Args:
@@ -149,13 +156,14 @@ def reference(name: str, inputs: Sequence[Array], run: Run, near: Sequence[Any],
         run: Calls functions as the object is called.
         near: The object, then copies of it with weights that differ in their last bits.
         seed: Seed of the random inputs.
+        more: Leaves of further example inputs.
 
     Raises:
         Exception: Any exception of the object on its example inputs.
     """
     random = np.random.default_rng(seed)
     started = time.process_time()
-    cases = [_case(run, near, inputs, random)]
+    cases = [_case(run, near, given, random) for given in (inputs, *more)]
     for draw in (_fresh, _finite_specials, _large, _specials):
         if time.process_time() - started > ENOUGH_S and len(cases) > 1:
             break

@@ -15,6 +15,8 @@ from torch.utils import _pytree as pytree
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
 from irgym.measure.callables.comparison import Reference, Results, nudged, reference
+from irgym.measure.callables.nesting import flatten
+from irgym.measure.callables.torch_calls import Called, name_of
 from irgym.measure.callables.torch_modules import array_of, kind_of, leaves_of, without_caches
 from irgym.measure.checking.numbers import Array, same_bits
 
@@ -23,6 +25,13 @@ HEAVY = 1 << 30
 
 HASHED = 1 << 20
 """Number of elements up to which a tensor is compared by value; larger ones by address and version."""
+
+OTHER_SIZES: tuple[Callable[[int], int], ...] = (
+    lambda _: 1,
+    lambda size: size + 1,
+    lambda size: 2 * size + 1,
+)
+"""Other sizes of open dimensions, from an example's."""
 
 _DEEP = 4
 """Depth to which attributes of a module are compared."""
@@ -44,7 +53,7 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
         ProgramError: It fails; its results are not tensors, or differ the second time; it draws random
             numbers, keeps state, or changes its inputs.
     """
-    name = type(module).__name__
+    name = name_of(module)
     _refuse_devices(module, inputs, name)
     _refuse_unreadable(inputs, name, "takes")
     given = copied(inputs)
@@ -56,7 +65,7 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
     changed = next((name for name, token in _state(module).items() if before.get(name) != token), None)
     if changed in dict(module.named_buffers()):
         raise ProgramError(
-            f"{name} changes its buffers or inputs: call .eval() on it, or change nothing in place "
+            f"{name} changes its buffers or inputs: {_eval_or(module)}change nothing in place "
             f"({changed} is another after each call)"
         )
     if changed is not None:
@@ -67,13 +76,24 @@ def refuse_unsteady(module: nn.Module, inputs: Sequence[Any]) -> None:
     if first.structure != second.structure or first.kinds != second.kinds or not _alike(first, second):
         raise ProgramError(
             f"{name} draws random numbers or keeps state, since it returns something else when it is called "
-            "again with the same inputs: call .eval() on it, and compute from inputs and weights only"
+            f"again with the same inputs: {_eval_or(module)}compute from inputs and weights only"
         )
+
+
+def returns_tensors(module: nn.Module, inputs: Sequence[Any]) -> bool:
+    """Say whether a module returns only tensors, in containers of torch; True if it fails on its inputs."""
+    with torch.random.fork_rng(devices=[]), torch.no_grad(), without_caches(module):
+        try:
+            results = module(*copied(inputs))
+        except Exception:  # noqa: BLE001  # which `refuse_unsteady` reports
+            return True
+    return all(isinstance(leaf, Tensor) for leaf in pytree.tree_leaves(results))
 
 
 def copied(inputs: Sequence[Any]) -> tuple[Any, ...]:
     """Return copies of inputs that share no memory: exporters merge inputs that are the same tensor."""
-    return pytree.tree_map(_copy, tuple(inputs))
+    leaves, structure = flatten(tuple(inputs))
+    return structure.filled(map(_copy, leaves))
 
 
 def compare(module: nn.Module, inputs: Sequence[Any], function: Callable[..., Any], seed: int) -> Validation:
@@ -94,14 +114,15 @@ def compare(module: nn.Module, inputs: Sequence[Any], function: Callable[..., An
 
 def reference_of(module: nn.Module, inputs: Sequence[Any], seed: int) -> Reference:
     """Return a module's results for its example inputs and for random ones."""
-    example, structure = pytree.tree_flatten(tuple(inputs))
+    example, structure = flatten(tuple(inputs))
 
     def run(function: Callable[..., Any], arrays: Sequence[Array]) -> Results:
         leaves = [_like(old, new) for old, new in zip(example, arrays, strict=True)]
         with torch.no_grad(), without_caches(module):
-            return results_of(function(*pytree.tree_unflatten(leaves, structure)))
+            return results_of(function(*structure.filled(leaves)))
 
     arrays = [array_of(leaf) for leaf in example]
+    more = [[array_of(tensor) for tensor in given] for given in _others(module)]
     weights = {**dict(module.named_parameters()), **dict(module.named_buffers())}
     near: list[Callable[..., Any]] = [module]
     if sum(weight.nbytes for weight in weights.values()) < HEAVY:
@@ -116,7 +137,34 @@ def reference_of(module: nn.Module, inputs: Sequence[Any], seed: int) -> Referen
         except Exception:  # noqa: BLE001  # the weights of some modules, such as torch.jit's, are fixed
             other = module
         near.append(other)
-    return reference(type(module).__name__, arrays, run, near, seed)
+    return reference(name_of(module), arrays, run, near, seed, more)
+
+
+def _others(module: nn.Module) -> list[Sequence[Tensor]]:
+    """Return further inputs of a module: its other examples, and the first in other open sizes."""
+    if not isinstance(module, Called):
+        return []
+    found = list(module.more)
+    for count in OTHER_SIZES if any(module.open_axes) else ():
+        given = [
+            _resized(tensor, axes, count)
+            for tensor, axes in zip(module.examples[0], module.open_axes, strict=True)
+        ]
+        try:
+            with torch.no_grad(), without_caches(module):
+                module(*copied(given))
+        except Exception:  # noqa: BLE001  # a module need not take all sizes
+            continue
+        found.append(given)
+    return found
+
+
+def _resized(tensor: Tensor, axes: frozenset[int], count: Callable[[int], int]) -> Tensor:
+    """Return a tensor with other sizes along some axes, whose elements repeat."""
+    for axis in axes:
+        size = tensor.shape[axis]
+        tensor = tensor.index_select(axis, torch.arange(count(size)) % size)
+    return tensor
 
 
 def results_of(value: Any) -> Results:
@@ -128,7 +176,7 @@ def results_of(value: Any) -> Results:
     leaves = leaves_of(value)
     arrays = tuple(array_of(leaf).copy() for leaf in leaves if isinstance(leaf, Tensor))
     kinds = tuple(kind_of(leaf) if isinstance(leaf, Tensor) else repr(leaf) for leaf in leaves)
-    return Results(pytree.tree_structure(value), kinds, arrays)
+    return Results(flatten(value)[1], kinds, arrays)
 
 
 def _called(module: nn.Module, inputs: Sequence[Any], name: str) -> Results:
@@ -145,6 +193,11 @@ def _called(module: nn.Module, inputs: Sequence[Any], name: str) -> Results:
     return results_of(results)
 
 
+def _eval_or(module: nn.Module) -> str:
+    """Return the advice to put a module into evaluation mode, if a part of it is not."""
+    return "call .eval() on it, or " if any(part.training for part in module.modules()) else ""
+
+
 def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
     """Refuse inputs or results that programs cannot have."""
     try:
@@ -152,14 +205,20 @@ def _refuse_unreadable(values: Any, name: str, verb: str) -> None:
             if isinstance(leaf, Tensor):
                 array_of(leaf)
     except TypeError as error:
+        leaves, _ = flatten(values)
+        if any(isinstance(leaf, Tensor) and leaf.dtype is torch.bfloat16 for leaf in leaves):
+            raise ProgramError(
+                f"{name} {verb} bfloat16, and numpy has no bfloat16 numbers: call .float() on the module and "
+                "its inputs"
+            ) from error
         raise ProgramError(
-            f"{name} {verb} something that no program does ({error}): wrap it in a module that takes and "
-            "returns dense tensors, of float32 for example, in tuples, lists or dicts"
+            f"{name} {verb} something that no program does ({error}): let it take and return dense tensors, "
+            "of float32 for example, in tuples, lists, dicts or dataclasses"
         ) from error
 
 
 def _refuse_devices(module: nn.Module, inputs: Sequence[Any], name: str) -> None:
-    tensors = [*module.parameters(), *module.buffers(), *pytree.tree_leaves(tuple(inputs))]
+    tensors = [*module.parameters(), *module.buffers(), *flatten(tuple(inputs))[0]]
     devices = {tensor.device.type for tensor in tensors if isinstance(tensor, Tensor)} - {"cpu"}
     if "meta" in devices:
         raise ProgramError(
@@ -170,7 +229,7 @@ def _refuse_devices(module: nn.Module, inputs: Sequence[Any], name: str) -> None
 
 
 def _refuse_changed(inputs: Sequence[Any], given: Sequence[Any], name: str) -> None:
-    pairs = zip(pytree.tree_leaves(tuple(inputs)), pytree.tree_leaves(tuple(given)), strict=True)
+    pairs = zip(flatten(tuple(inputs))[0], flatten(tuple(given))[0], strict=True)
     if any(isinstance(old, Tensor) and not same_bits(array_of(old), array_of(new)) for old, new in pairs):
         raise ProgramError(f"{name} changes its buffers or inputs: change nothing in place")
 
@@ -183,7 +242,10 @@ def _like(example: Any, array: Array) -> Any:
     """Return an array as a tensor with an example's memory layout; examples that are not tensors stay."""
     if not isinstance(example, Tensor):
         return example
-    return torch.empty_like(example, requires_grad=False).copy_(torch.from_numpy(np.array(array)))
+    tensor = torch.from_numpy(np.array(array))
+    if tensor.shape != example.shape:
+        return tensor.to(example.dtype)
+    return torch.empty_like(example, requires_grad=False).copy_(tensor)
 
 
 def _nudged(weight: Tensor, random: np.random.Generator) -> Tensor:

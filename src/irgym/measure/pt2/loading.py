@@ -77,7 +77,7 @@ def inputs_of(program: Any, path: Path) -> tuple[Sequence[Any], Mapping[str, Any
     Raises:
         ProgramError: It has none.
     """
-    if not program.example_inputs or not program.example_inputs[0]:
+    if not program.example_inputs or not any(program.example_inputs):
         raise ProgramError(f"{path} has no example inputs: export it with some")
     return program.example_inputs
 

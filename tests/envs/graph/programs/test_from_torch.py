@@ -16,6 +16,7 @@ from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import STORE, Sources
 from irgym.envs.graph.programs.standing import in_place_of
 from irgym.envs.graph.programs.uris import parse_program
+from irgym.envs.graph.running.calls import Run
 
 pytestmark = pytest.mark.usefixtures("quick_exports")
 
@@ -111,7 +112,7 @@ def test_a_model_of_complex_results_is_called_in_place_of_its_module():
     module, x = Function(lambda x: torch.fft.rfft(x)).eval(), torch.randn(3, 5)
     path = parse_program(from_torch(module, x)).path
     function = in_place_of(
-        module, (x,), onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+        module, (x,), Run(onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"]), "Function")
     )
     for seed in range(8):
         torch.manual_seed(seed)
@@ -134,3 +135,9 @@ def test_a_tensor_given_twice_makes_two_inputs():
     module, x = Function(lambda x, y: x - 2 * y).eval(), torch.randn(3)
     path = parse_program(from_torch(module, x, x)).path
     assert path is not None and len(onnx.load_model(path).graph.input) == 2
+
+
+def test_the_fused_attention_of_inference_is_written_out():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, batch_first=True).eval()
+    from_torch(layer, torch.randn(2, 5, 16))
+    assert torch.backends.mha.get_fastpath_enabled()

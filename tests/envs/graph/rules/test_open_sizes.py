@@ -14,7 +14,7 @@ from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.rewriting.verification import run
 from irgym.envs.graph.rules.catalogue import RULES
-from irgym.envs.graph.task import block_of
+from irgym.envs.graph.running.blocks import block_of
 from irgym.measure.target import target_of
 
 

@@ -17,7 +17,7 @@ from irgym.envs.graph.rewriting.building import RuleError
 from irgym.envs.graph.rewriting.rule import Rule
 from irgym.envs.graph.rewriting.verification import verify
 from irgym.envs.graph.rules.winograd import RULES
-from irgym.envs.graph.task import block_of
+from irgym.envs.graph.running.blocks import block_of
 from irgym.measure.target import host_target
 
 SMALL, LARGE = RULES

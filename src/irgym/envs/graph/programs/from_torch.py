@@ -37,18 +37,25 @@ def from_torch(module: Any, *inputs: Any, path: str | Path | None = None) -> str
         raise ProgramError(f"from_torch takes a torch.nn.Module, not {type(module).__name__}: wrap it in one")
     if path is not None and Path(path).suffix.lower() != SUFFIX:
         raise ProgramError(f"{path}: graph reads ONNX; name such a file *{SUFFIX}")
-    from irgym.envs.graph.programs.exporting import refuse_other_than_tensors, to_onnx
+    from irgym.envs.graph.programs.exporting import note_example, refuse_other_than_tensors, to_onnx
     from irgym.envs.graph.programs.standing import refuse_other_results
-    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady
+    from irgym.measure.callables.torch_calls import Called, called, name_of
+    from irgym.measure.callables.torch_comparison import copied, refuse_unsteady, returns_tensors
 
-    name = type(module).__name__
+    name = name_of(module)
     refuse_other_than_tensors(inputs, name)
-    refuse_unsteady(module, inputs)
-    content = to_onnx(module, copied(inputs), name).SerializeToString(deterministic=True)
+    if not isinstance(module, Called) and inputs and not returns_tensors(module, inputs):
+        module = called(module, [(inputs, {})])
+    for example in (inputs, *(module.more if isinstance(module, Called) else ())):
+        refuse_unsteady(module, example)
+    model = to_onnx(module, copied(inputs), name)
+    sizes = note_example(model, inputs)
+    content = model.SerializeToString(deterministic=True)
     refuse_other_results(module, inputs, content)
     if path is None:
         target = STORE.put(f"{stem_of(name)}-{digest(content)}", content)
     else:
         target = Path(path)
         write_files({target: content})
-    return f"graph:{target}"
+    query = "&".join(f"{symbol}={size}" for symbol, size in sizes.items())
+    return f"graph:{target}?{query}" if query else f"graph:{target}"

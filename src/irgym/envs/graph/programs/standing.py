@@ -4,11 +4,12 @@
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from torch import nn
 
 from irgym.base.errors import IrgymError, ProgramError
+from irgym.measure.callables.torch_calls import name_of
 from irgym.measure.callables.torch_comparison import compare
 from irgym.measure.callables.torch_modules import InPlace
 
@@ -16,27 +17,28 @@ SEED = 20261128
 """Seed of the inputs on which an exported model is compared with its module."""
 
 
-def in_place_of(module: nn.Module, inputs: Sequence[Any], session: Any) -> InPlace:
+class Runs(Protocol):
+    """A model as a function of arrays; see `irgym.envs.graph.running.calls`."""
+
+    @property
+    def sizes(self) -> Sequence[Sequence[int | str]]:
+        """The sizes of each input; open ones by their names."""
+        ...
+
+    def __call__(self, arrays: Sequence[Any]) -> Sequence[Any]:
+        """Return the results for some inputs, in order."""
+        ...
+
+
+def in_place_of(module: nn.Module, inputs: Sequence[Any], run: Runs) -> InPlace:
     """Return a callable that runs a module's model and is called like the module.
 
     Args:
         module: The module.
         inputs: The inputs that it was exported with.
-        session: An `onnxruntime.InferenceSession` of the model.
+        run: Runs the model.
     """
-    names = [given.name for given in session.get_inputs()]
-
-    def run(arrays: Sequence[Any]) -> Sequence[Any]:
-        try:
-            return session.run(None, dict(zip(names, arrays, strict=True)))
-        except Exception as error:  # ONNX Runtime's errors have no common class
-            said = next(iter(str(error).splitlines()), "")
-            raise IrgymError(
-                f"ONNX Runtime cannot run {type(module).__name__} on these inputs ({said}): give inputs like "
-                "those that it was tuned for"
-            ) from error
-
-    return InPlace(module, inputs, run)
+    return InPlace(module, inputs, run, run.sizes)
 
 
 def refuse_other_results(module: nn.Module, inputs: Sequence[Any], content: bytes) -> None:
@@ -50,11 +52,12 @@ def refuse_other_results(module: nn.Module, inputs: Sequence[Any], content: byte
     Raises:
         ProgramError: ONNX Runtime refuses the model, or returns something else than the module.
     """
+    from irgym.envs.graph.running.calls import Run
     from irgym.envs.graph.running.sessions import opened, options_of
 
-    name = type(module).__name__
+    name = name_of(module)
     try:
-        function = in_place_of(module, inputs, opened(content, options_of("off", 1)))
+        function = in_place_of(module, inputs, Run(opened(content, options_of("off", 1)), name))
         found = compare(module, inputs, function, SEED)
     except IrgymError as error:
         raise ProgramError(f"{name} cannot be run as ONNX ({error})") from error

@@ -5,11 +5,12 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from irgym.base.errors import BackendError, ProgramError
+from irgym.core.task import Task
 from irgym.envs.graph.programs.metadata import BLOCK, SESSION
+from irgym.envs.graph.running.blocks import block_of
 from irgym.envs.graph.running.session_options import read_options
 from irgym.envs.graph.running.toolchain import toolchain
 from irgym.envs.graph.state import GraphState
-from irgym.envs.graph.task import GraphTask, block_of
 from irgym.measure.target import host_target
 
 
@@ -42,7 +43,7 @@ def session_of_file(path: Path) -> Any:
     return opened(str(path), options_of(*options))
 
 
-def session_of_state(task: GraphTask, state: GraphState) -> Any:
+def session_of_state(task: Task[GraphState], state: GraphState) -> Any:
     """Return the `onnxruntime.InferenceSession` of a rewritten model.
 
     Raises:

@@ -1,0 +1,126 @@
+"""`torch.compile(module, backend="irgym")`."""
+
+import sys
+import tomllib
+import warnings
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from irgym.api import torch_compile
+from irgym.api.torch_compile import CompileOptions, backend
+from irgym.base.errors import IrgymError
+
+torch: Any = pytest.importorskip("torch")
+nn: Any = torch.nn
+
+OPTIONS = {"seconds": 0.2, "threads": 1}
+X = torch.linspace(-2, 2, 32).reshape(4, 8)
+
+
+@pytest.fixture(autouse=True)
+def fresh() -> None:
+    torch._dynamo.reset()
+
+
+@pytest.fixture
+def never_slower(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let no time of a busy machine decide whether the tuned graph is taken."""
+    monkeypatch.setattr(torch_compile, "is_slower", lambda *given: False)
+
+
+def layers() -> Any:
+    return nn.Sequential(nn.Linear(8, 16), nn.LayerNorm(16), nn.GELU(), nn.Linear(16, 4)).eval()
+
+
+class Counted:
+    """The back end, which counts its calls and keeps what it returned."""
+
+    def __init__(self) -> None:
+        self.made: list[Any] = []
+
+    def __call__(self, graph: Any, inputs: Any, **given: Any) -> Any:
+        self.made.append(backend(graph, inputs, **given))
+        return self.made[-1]
+
+
+@pytest.mark.usefixtures("never_slower")
+def test_a_module_is_tuned_once_for_batches_of_all_sizes():
+    module, counted = layers(), Counted()
+    fast = torch.compile(module, backend=counted, dynamic=True, options=OPTIONS)
+    with torch.inference_mode():
+        for rows in (4, 3, 2):
+            torch.testing.assert_close(fast(X[:rows]), module(X[:rows]))
+    [made] = counted.made
+    assert type(made).__name__ == "Compiled"
+    with torch.no_grad():
+        module[0].weight.mul_(2)
+    with torch.inference_mode(), pytest.warns(UserWarning, match="weights have changed: compile the module"):
+        torch.testing.assert_close(fast(X), module(X))
+    assert len(counted.made) == 1
+
+
+class Branches(nn.Module):
+    def forward(self, x: Any, scale: float) -> dict[str, Any]:
+        return {"product": x @ x.T * scale, "pair": (x.sum(), None)}
+
+
+@pytest.mark.usefixtures("never_slower")
+def test_results_keep_their_structure_and_changed_numbers_run_eagerly():
+    fast = torch.compile(Branches(), backend=backend, dynamic=True, options=OPTIONS)
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = fast(X, 2.5)
+        assert found["pair"][1] is None
+        torch.testing.assert_close(found["product"], X @ X.T * 2.5)
+    with torch.no_grad(), pytest.warns(UserWarning, match="a number that it takes has changed"):
+        torch.testing.assert_close(fast(X, 3.5)["product"], X @ X.T * 3.5)
+
+
+FALLING_BACK = {
+    "gradients": (layers, lambda: torch.enable_grad(), "records gradients: call it under"),
+    "dropout": (lambda: nn.Sequential(nn.Dropout(0.5)).train(), torch.no_grad, "draws random numbers"),
+    "statistics": (lambda: nn.BatchNorm1d(8).train(), torch.no_grad, "changes its buffers"),
+}
+
+
+@pytest.mark.parametrize("name", FALLING_BACK)
+def test_a_graph_that_cannot_be_tuned_runs_eagerly_with_one_warning(name: str):
+    make, mode, words = FALLING_BACK[name]
+    module = make()
+    before = {name: value.clone() for name, value in module.named_buffers()}
+    fast = torch.compile(module, backend=backend, options=OPTIONS)
+    with mode(), pytest.warns(UserWarning, match=words) as caught:
+        torch.manual_seed(0)
+        found = fast(X)
+        torch.manual_seed(0)
+        reference = make()
+        reference.load_state_dict({**module.state_dict(), **before})
+        torch.testing.assert_close(found, reference(X))
+    assert len(caught) == 1 and found.requires_grad == (name == "gradients")
+    torch.testing.assert_close(dict(module.named_buffers()), dict(reference.named_buffers()))
+
+
+def test_options_that_make_no_sense_are_refused():
+    for given, words in (
+        ({"second": 1}, "no option 'second': choose among seconds, threads"),
+        ({"seconds": -1}, "seconds"),
+        ({"threads": 0}, "threads"),
+        ({"reuse": 1}, "reuse is True or False"),
+        ({"seconds": "ten"}, "seconds"),
+    ):
+        with pytest.raises(IrgymError, match=words):
+            CompileOptions.of(given)
+    with pytest.raises(Exception, match="has no option 'second'"):
+        torch.compile(layers(), backend=backend, options={"second": 1})(X)
+    with pytest.raises(Exception, match="has no mode"), torch.no_grad():
+        torch.compile(layers(), backend=backend, mode="max-autotune")(X)
+
+
+def test_the_entry_point_names_the_back_end():
+    project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
+    [(name, value)] = project["entry-points"]["torch_dynamo_backends"].items()
+    assert name == "irgym" and EntryPoint(name, value, "torch_dynamo_backends").load() is backend
+    assert "irgym.api.torch_compile" in sys.modules
