@@ -1,5 +1,7 @@
 """A rule at all of its sites: at once, and one after the other."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from open_graphs import OpenMaker
@@ -16,6 +18,7 @@ from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 
 FINDER = Finder(RULES, BLOCK)
+SOUND = {rule.name: rule for rule in RULES}
 
 
 def state_of(graph: Graph) -> GraphState:
@@ -56,6 +59,17 @@ def test_sites_in_a_chain_are_rewritten_in_order():
     nodes = [node("Relu", [f"v{place}"], [f"v{place + 1}"]) for place in range(9)]
     state = state_of(graph_of(nodes, {"v0": (2, 3)}, {}, ["v9"]))
     assert assert_equal_ways(state) > 0
+
+
+def test_sites_of_a_condition_that_looks_far_are_rewritten_one_by_one():
+    rule = replace(SOUND["merge-relus"], where="x.finite in (True, False)")
+    assert rule.far
+    finder = Finder([rule], BLOCK)
+    nodes = [node("Relu", [f"v{place}"], [f"v{place + 1}"]) for place in range(6)]
+    graph = graph_of(nodes, {"v0": (2, 3)}, {}, ["v6"])
+    state = GraphState(graph, graph.digest, finder.all(graph))
+    after, rewrites = applied(finder, state, 0, state.candidates[0, EVERYWHERE])
+    assert len(after.nodes) == 1 and len(rewrites) == 5
 
 
 def test_distant_sites_take_one_rewrite_of_the_graph(monkeypatch: pytest.MonkeyPatch):

@@ -78,7 +78,8 @@ def applied(
     }
     waiting = list(sites)
     while waiting:
-        first, *others = waiting if rule.far else _apart(graph, waiting)
+        # Where a condition looks far, each rewrite may rule out any other site.
+        first, *others = waiting[:1] if rule.far else _apart(graph, waiting)
         waiting = [site for site in waiting if site is not first and site not in others]
         if not rule.apart(graph, first):
             continue
