@@ -147,6 +147,7 @@ def test_workers_of_a_loader_call_it(tuned: Any):
     tuned(X)  # the session of this process, whose threads do not outlive a fork
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.filterwarnings("ignore", "os.fork", RuntimeWarning)  # of jax, if another test imported it
         loader = torch.utils.data.DataLoader(Rows(tuned.module), 2, num_workers=1, timeout=60)
         found = torch.cat(list(loader))
     with torch.no_grad():

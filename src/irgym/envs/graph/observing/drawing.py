@@ -24,10 +24,14 @@ _OPERATORS = {
         "Abs Ceil Cos Erf Exp Floor Log Neg Reciprocal Round Sign Sin Sqrt Add Div Mul Pow Sub Mod Max Min "
         "Sum Mean Clip And Equal Greater GreaterOrEqual IsInf IsNaN Less LessOrEqual Not Or Xor Where Elu "
         "Gelu HardSigmoid HardSwish LeakyRelu Mish PRelu Relu Selu Sigmoid Softplus Softsign Tanh "
-        "ThresholdedRelu BiasGelu FastGelu QuickGelu Cast CastLike"
+        "ThresholdedRelu BiasGelu FastGelu QuickGelu Cast CastLike QuantizeLinear DequantizeLinear "
+        "DynamicQuantizeLinear QLinearAdd QLinearMul QLinearLeakyRelu QLinearSigmoid"
     ),
     "convolution": "Conv ConvTranspose FusedConv ConvInteger QLinearConv",
-    "product": "Einsum Gemm MatMul FusedGemm FusedMatMul MatMulInteger QLinearMatMul",
+    "product": (
+        "Einsum Gemm MatMul FusedGemm FusedMatMul MatMulInteger QLinearMatMul QGemm MatMulIntegerToFloat "
+        "DynamicQuantizeMatMul"
+    ),
     "attention": "Attention MultiHeadAttention GroupQueryAttention",
     "normalisation": (
         "BatchNormalization GroupNormalization InstanceNormalization LayerNormalization RMSNormalization "
@@ -37,12 +41,12 @@ _OPERATORS = {
     "reduction or pooling": (
         "ArgMax ArgMin CumSum LogSoftmax ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean "
         "ReduceMin ReduceProd ReduceSum ReduceSumSquare Softmax AveragePool GlobalAveragePool GlobalMaxPool "
-        "MaxPool LpPool"
+        "MaxPool LpPool QLinearGlobalAveragePool"
     ),
     "movement": (
         "Concat DepthToSpace Dropout Expand Flatten Identity Pad Reshape Slice SpaceToDepth Split Squeeze "
         "Tile Transpose Trilu Unsqueeze Gather GatherElements GatherND ScatterND ScatterElements Resize "
-        "Upsample ReorderInput ReorderOutput"
+        "Upsample ReorderInput ReorderOutput QLinearConcat"
     ),
     "recurrent": "LSTM GRU RNN Loop Scan",
 }
