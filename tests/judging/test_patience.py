@@ -62,6 +62,6 @@ def test_rounds_end_where_patience_does():
 def test_a_comparison_has_as_many_rounds_as_there_is_time_for():
     assert Patience(run_s=3.0).comparison(15) == 15, "endless"
     assert Patience(whole_s=100.0, run_s=0.01).comparison(15) == 15
-    assert Patience(whole_s=21.0, run_s=1.0).comparison(15) == 3
-    assert Patience(whole_s=21.0, run_s=1.0).comparison(15, share=0.5) == 0, "warming up alone takes 8 s"
+    assert Patience(whole_s=29.0, run_s=1.0).comparison(15) == 3
+    assert Patience(whole_s=29.0, run_s=1.0).comparison(15, share=0.5) == 0, "warming up alone takes 16 s"
     assert Patience(whole_s=0.0).comparison(15) == 0

@@ -25,8 +25,9 @@ ENDED = 10
 """Comparisons where schedules have several endings: three with the baseline at least, a fourth that begins
 before time is up, and preparing both programs for each comparison takes longer than timing them."""
 
-WARMING = 8
-"""Runs that a comparison in turn takes beside its rounds: results are checked, and caches warmed."""
+WARMING = 16
+"""Runs that a comparison in turn takes beside its rounds: expected results are made, results checked, and
+caches warmed."""
 
 FINAL = 3
 """Comparisons with the baseline otherwise: a finalist's that begins before time is up, the result's, and that

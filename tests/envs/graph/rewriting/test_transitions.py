@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from open_graphs import OpenMaker
+from fuzz.graph.making.open_graphs import OpenMaker
 from small_graphs import BLOCK, graph_of
 
 from irgym.envs.graph.environment import GRAPH

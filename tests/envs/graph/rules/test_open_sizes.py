@@ -1,82 +1,30 @@
 """Rules in graphs with open sizes: what they make is right at all sizes, or they do not apply."""
 
-from collections import Counter
-from typing import Any
+from dataclasses import replace
 
-import numpy as np
-import onnxruntime
 import pytest
-from open_graphs import SIZES, OpenMaker, feeds_at
-from small_graphs import BLOCK, sites_of
+from fuzz.fuzzer import Tally
+from fuzz.graph import open_sizes
 
-from irgym.envs.graph.ir.graph import Graph
-from irgym.envs.graph.ir.weights import Weights
-from irgym.envs.graph.ir.writing import model_of
-from irgym.envs.graph.rewriting.verification import run
 from irgym.envs.graph.rules.catalogue import RULES
-from irgym.envs.graph.running.blocks import block_of
-from irgym.measure.target import target_of
+
+SOUND = {rule.name: rule for rule in RULES}
 
 
-def check(seed: int) -> Counter[str]:
-    """Check all sites of a random graph at several sizes, and return the number of sites of each rule."""
-    graph, weights = OpenMaker(np.random.default_rng(seed)).grown(12), Weights({})
-    before = []
-    for place, sizes in enumerate(SIZES):
-        feeds = feeds_at(sizes, place)
-        before.append((sizes, feeds, run(graph.at(sizes), feeds, weights, BLOCK)))
-        for value, kind in graph.at(sizes).types.items():
-            assert all(size >= 0 for size in kind.shape), value
-    counts: Counter[str] = Counter()
-    for rule in RULES:
-        for site in sites_of(rule, graph, "float64"):
-            after = graph.rewritten(rule.rewrite(graph, site, BLOCK))
-            counts[rule.name] += 1
-            for sizes, feeds, expected in before:
-                found = run(after.at(sizes), feeds, weights, BLOCK)
-                for wanted, got in zip(expected, found, strict=True):
-                    assert (got.dtype, got.shape) == (wanted.dtype, wanted.shape), (rule.name, sizes)
-                    np.testing.assert_allclose(got, wanted, 1e-9, 1e-9, err_msg=f"{rule.name}@{site.name}")
-    return counts
+@pytest.mark.parametrize("seed", range(0, 10, 5))
+def test_rules_keep_what_random_graphs_compute_at_all_sizes(seed: int):
+    tally = Tally()
+    for each in range(seed, seed + 5):
+        tally.merge(open_sizes.run(each))
+    assert not tally.findings
+    assert len(tally.reached["rules"]) > 20 and tally.counts["sites in the reference"] > 150
+    assert tally.notes["rewrites in ONNX Runtime"] > 100
 
 
-def walk(seed: int) -> int:
-    """Compare a graph before and after some rewrites in ONNX Runtime, and return the number of rewrites."""
-    random, block = np.random.default_rng(seed), block_of(target_of(None))
-    graph, count = OpenMaker(random, "float32").grown(12), 0
-    session, after = session_of(graph), graph
-    for _ in range(5):
-        sites = [(rule, site) for rule in RULES for site in sites_of(rule, after, "float32", block)]
-        if not sites:
-            break
-        rule, site = sites[int(random.integers(len(sites)))]
-        after, count = after.rewritten(rule.rewrite(after, site, block)), count + 1
-    other = session_of(after)
-    for place, sizes in enumerate(SIZES):
-        feeds = {
-            name: array for name, array in feeds_at(sizes, place, "float32").items() if name in graph.inputs
-        }
-        for wanted, got in zip(session.run(None, feeds), other.run(None, feeds), strict=True):
-            assert wanted.shape == got.shape
-            scale = float(np.abs(wanted[np.isfinite(wanted)]).max(initial=1.0))
-            np.testing.assert_allclose(got, wanted, 1e-3, 1e-4 * scale, err_msg=str((seed, sizes)))
-    return count
-
-
-def session_of(graph: Graph) -> Any:
-    settings = onnxruntime.SessionOptions()
-    settings.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    settings.intra_op_num_threads, settings.log_severity_level = 1, 4
-    model = model_of(graph, Weights({}), whole=True).SerializeToString()
-    return onnxruntime.InferenceSession(model, settings, ["CPUExecutionProvider"])
-
-
-@pytest.mark.parametrize("start", range(0, 100, 50))
-def test_rewritten_models_run_at_all_sizes(start: int):
-    assert sum(walk(seed) for seed in range(start, start + 50)) > 100
-
-
-@pytest.mark.parametrize("start", range(0, 100, 50))
-def test_rules_keep_what_random_graphs_compute_at_all_sizes(start: int):
-    counts = sum((check(seed) for seed in range(start, start + 50)), Counter[str]())
-    assert len(counts) > 20 and counts.total() > 150
+def test_a_rule_for_one_size_is_found(monkeypatch: pytest.MonkeyPatch):
+    wrong = replace(SOUND["merge-relus"], name="planted", before="y = Neg(x)", after="y = Relu(x)", shared=())
+    monkeypatch.setattr(open_sizes, "RULES", (wrong,))
+    tally = Tally()
+    for seed in range(3):
+        tally.merge(open_sizes.run(seed))
+    assert any("planted@" in finding and "'n': 1" in finding for finding in tally.findings)
