@@ -116,7 +116,7 @@ class Tuned:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the exported model is.
+    """Findings on the exported model.
 
     Attributes:
         open_sizes: Names of the file's open dimensions.
@@ -142,7 +142,7 @@ class Seen:
 
     @property
     def wrong(self) -> str:
-        """What is wrong; empty if nothing is."""
+        """The first thing that is wrong; empty if nothing is."""
         for size, ours, theirs in zip(self.sizes, self.apart, self.apart_all, strict=True):
             if ours > max(CLOSE, ALIKE * theirs):
                 return f"off by {ours:.2g} of the largest number at {size or 'its sizes'}"
@@ -239,9 +239,7 @@ def _fits(model: onnx.ModelProto, results: Sequence[Any]) -> bool:
         sizes = value.type.tensor_type.shape.dim
         if value.type.tensor_type.HasField("shape") and (
             len(sizes) != np.ndim(result)
-            or any(
-                size.dim_value not in (0, real) for size, real in zip(sizes, np.shape(result), strict=True)
-            )
+            or any(0 < size.dim_value != real for size, real in zip(sizes, np.shape(result), strict=True))
         ):
             return False
     return True
@@ -249,20 +247,20 @@ def _fits(model: onnx.ModelProto, results: Sequence[Any]) -> bool:
 
 def _apart(found: Sequence[Any], wanted: Sequence[Any]) -> float:
     """Return the greatest difference of results as a share of the largest number of each."""
-    return max((_difference(one, other) for one, other in zip(found, wanted, strict=True)), default=0.0)
+    return max((_difference(ours, theirs) for ours, theirs in zip(found, wanted, strict=True)), default=0.0)
 
 
 def _difference(found: Any, wanted: Any) -> float:
     """Return the difference of a result; infinite for other shapes."""
     if np.shape(found) != np.shape(wanted) or np.asarray(found).dtype != np.asarray(wanted).dtype:
         return np.inf
-    one, other = (np.asarray(array, np.float64) for array in (found, wanted))
-    finite = np.isfinite(other)
-    if not np.array_equal(finite, np.isfinite(one)):
+    ours, theirs = (np.asarray(array, np.float64) for array in (found, wanted))
+    finite = np.isfinite(theirs)
+    if not np.array_equal(finite, np.isfinite(ours)):
         return np.inf
     if not finite.any():
         return 0.0
-    return float(np.abs(one - other)[finite].max() / max(np.abs(other[finite]).max(), 1e-30))
+    return float(np.abs(ours - theirs)[finite].max() / max(np.abs(theirs[finite]).max(), 1e-30))
 
 
 def _declared(model: onnx.ModelProto) -> list[Any]:

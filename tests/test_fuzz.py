@@ -27,6 +27,7 @@ SEEDS = {
     "graph/mutants": (0,),
     "graph/node_tests": (0,),
     "graph/old_opsets": (0,),
+    "graph/open_sizes": (20,),
     "graph/planted": (0,),
     "graph/rewrites": (0, 1),
     "graph/rules": (0, 1, 2),

@@ -89,12 +89,13 @@ def _sites(graph: Graph, precision: str) -> Iterator[tuple[Rule, Site]]:
 
 def _difference(found: Any, wanted: Any, tolerance: float, what: str) -> str:
     """Return a sentence about the first results that differ; empty if none do."""
-    for place, (one, other) in enumerate(zip(found, wanted, strict=True)):
-        if (one.dtype, one.shape) != (other.dtype, other.shape):
-            return f"{what}: result {place} is {one.dtype}{one.shape} instead of {other.dtype}{other.shape}"
-        scale = float(np.abs(other[np.isfinite(other)]).max(initial=1.0))
-        if not np.allclose(one, other, 10 * tolerance, tolerance * scale, equal_nan=True):
-            return f"{what}: result {place} differs by {np.abs(one - other).max():.2g}"
+    for place, (after, before) in enumerate(zip(found, wanted, strict=True)):
+        if (after.dtype, after.shape) != (before.dtype, before.shape):
+            kinds = f"{after.dtype}{after.shape} instead of {before.dtype}{before.shape}"
+            return f"{what}: result {place} is {kinds}"
+        scale = float(np.abs(before[np.isfinite(before)]).max(initial=1.0))
+        if not np.allclose(after, before, 10 * tolerance, tolerance * scale, equal_nan=True):
+            return f"{what}: result {place} differs by {np.abs(after - before).max():.2g}"
     return ""
 
 

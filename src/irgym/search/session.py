@@ -88,6 +88,7 @@ class Session:
         self._costs: dict[str, float] = {}
         self._stalled = 0
         self._expansion = EXPANSION
+        self._last = 0, 0.0  # number of states of the last batch, and seconds that evaluating them took
         self._observer = request.observer
         self._evaluated = request.evaluated
         # Changed copies of one schedule share most of their transitions.
@@ -161,7 +162,9 @@ class Session:
         while waiting:
             batch = waiting[: self._batch_size()]
             waiting = waiting[len(batch) :]
+            started = time.perf_counter()
             measurements = self.evaluator.evaluate([job for _, job in batch])
+            self._last = len(batch), time.perf_counter() - started
             for (node, job), measurement in zip(batch, measurements, strict=True):
                 self._record(node, job, measurement.cost)
             self._tell()
@@ -224,8 +227,10 @@ class Session:
         )
         size -= self.evaluations
         if self._budget.seconds is not None:
-            pace = self.seconds / max(1, self.evaluations)
-            size = min(size, TIMED_BATCH, int((self._budget.seconds - self.seconds) / pace))
+            # Known costs take no time, and a first measurement may take seconds: sizes grow step by step.
+            count, took_s = self._last
+            pace = max(self.seconds / max(1, self.evaluations), took_s / max(1, count))
+            size = min(size, TIMED_BATCH, max(1, 2 * count), int(self.left_s / pace))
         return max(1, size)
 
     def _record(self, node: Candidate, job: Job, cost: float) -> None:

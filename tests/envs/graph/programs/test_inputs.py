@@ -54,7 +54,7 @@ def test_ranges_follow_from_the_graph(body: str, wanted: int | None):
     if wanted is None:
         with pytest.raises(ProgramError) as caught:
             ranges_of(found)
-        assert "as in graph:FILE.onnx?range.i=0:100 for 0 to 99, or write LOW,HIGH" in str(caught.value)
+        assert "--range i=0:100 for 0 to 99" in str(caught.value)
     else:
         assert ranges_of(found) == {"i": (0, wanted)}
 

@@ -74,9 +74,9 @@ def ranges_of(model: onnx.ModelProto) -> dict[str, tuple[int, int]]:
         found = known.get(given.name) or derived_range(model, given.name, free) or whole
         if found is None:
             raise ProgramError(
-                f"cannot tell which numbers the input {given.name} may hold: give its range in the program's "
-                f"URI, as in graph:FILE.onnx?range.{given.name}=0:100 for 0 to 99, or write LOW,HIGH into "
-                f"the model's metadata as {PREFIX}{given.name}"
+                f"cannot tell which numbers the input {given.name} may hold: give inputs (--inputs FILE.npz) "
+                f"or its range (--range {given.name}=0:100 for 0 to 99; in a URI ?range.{given.name}=0:100), "
+                f"or write LOW,HIGH into the model's metadata as {PREFIX}{given.name}"
             )
         ranges[given.name] = found
     return ranges
