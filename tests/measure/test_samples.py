@@ -47,9 +47,13 @@ def test_a_folder_holds_a_sample_in_each_file_in_order(tmp_path: Path):
     ]
 
 
+PAYLOAD = "payload-ran"
+"""File, in the folder of the process, that a payload makes."""
+
+
 class Payload:
     def __reduce__(self) -> Any:
-        return open, ("/tmp/irgym-payload-ran", "w")
+        return open, (PAYLOAD, "w")
 
 
 def npy(array: Any) -> bytes:
@@ -94,20 +98,21 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_other_files_are_refused_in_one_sentence(what: str, tmp_path: Path):
+def test_other_files_are_refused_in_one_sentence(what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
     content, said = WRONG[what]
     file = tmp_path / "inputs.npz"
     file.write_bytes(content)
     with pytest.raises(ProgramError, match=said) as error:
         samples_at(file)
-    assert "\n" not in str(error.value) and not Path("/tmp/irgym-payload-ran").exists()
+    assert "\n" not in str(error.value) and not Path(PAYLOAD).exists()
 
 
 def test_an_array_twice_is_refused(tmp_path: Path):
     file = tmp_path / "twice.npz"
-    with zipfile.ZipFile(file, "w") as written, pytest.warns(UserWarning, match="Duplicate name"):
+    with zipfile.ZipFile(file, "w") as archive, pytest.warns(UserWarning, match="Duplicate name"):
         for _ in range(2):
-            written.writestr("x.npy", npy([1.0]))
+            archive.writestr("x.npy", npy([1.0]))
     with pytest.raises(ProgramError, match="holds x twice"):
         samples_at(file)
 

@@ -39,7 +39,7 @@ PLACINGS = 2
 CLOSING = 0.6
 """Share of the time for repetitions for finding the close programs; then these are timed in turn."""
 
-CHOOSING = 0.25
+COMPARING = 0.25
 """Share of the time left that comparisons for a choice may take, since validation follows."""
 
 
@@ -162,7 +162,7 @@ class Trials:
         """
         timings: dict[Candidate, list[Versus]] = {candidate: [] for candidate in candidates}
         repeats = PLACINGS if len(candidates) > 1 and not self.patience.over else 0
-        share = CHOOSING / (PLACINGS * len(candidates))
+        share = COMPARING / (PLACINGS * len(candidates))
         for place in self.patience.turns(repeats, len(candidates)):
             candidate = candidates[place]
             if candidate in timings:
@@ -190,7 +190,7 @@ class Trials:
         """
         ratios: list[float] = []
         for _ in self.patience.rounds(ROUNDS):
-            versus = self.versus(baseline, candidate.state, share=CHOOSING)
+            versus = self.versus(baseline, candidate.state, share=COMPARING)
             if versus.ratio <= 1.0:
                 return False
             ratios += versus.ratios

@@ -107,6 +107,18 @@ def test_a_difference_says_on_what_inputs_it_was_found(tmp_path: Path):
     task, other = (task_of(model, tmp_path / f"{name}.onnx") for name, model in (("r", right), ("w", wrong)))
     found = checks_on(task.path, 1, 0).judge(Program(other.graph, model_at(other.path).weights, 1).run)
     assert not found.ok and found.detail.startswith("on inputs of ") and "nan" in found.detail
+    assert "lack of time" not in found.tolerance
+
+
+def test_inputs_for_which_there_is_no_time_are_counted(tmp_path: Path):
+    right, _ = named("softmax without subtracting the maximum").models()
+    task = task_of(right, tmp_path / "right.onnx")
+    checks = checks_on(task.path, 2, 0)
+    program = Program(task.graph, model_at(task.path).weights, 1)
+    hurried = checks.judge(program.run, 0.0)
+    assert hurried.ok and hurried.inputs == 1 and "further inputs were left out for lack" in hurried.tolerance
+    whole = checks.judge(program.run)
+    assert whole.inputs > 2 and "lack of time" not in whole.tolerance
 
 
 def test_inputs_of_whole_numbers_reach_the_ends_of_their_range(tmp_path: Path):

@@ -188,7 +188,9 @@ class Checks:
                 break
         told = [(check.kind, check.problem) for check in self.made if check.problem is not None]
         ordinary = [checked for kind, checked in told if kind in (Kind.SAMPLE, Kind.ORDINARY)]
-        found = validation(ordinary, said, "; ".join([ALLOWED, *self._covered()]))
+        # After a difference, what is left was not needed.
+        left = 0 if said and not said[-1].ok else len(self._left)
+        found = validation(ordinary, said, "; ".join([ALLOWED, *self._covered(left)]))
         blind = found.blind or untelling([checked for _, checked in told])
         return replace(found, inputs=len(told), blind=blind)
 
@@ -266,8 +268,12 @@ class Checks:
         found = Problem(list(feeds.values()), as_in_file(expected, results))
         return Check(Kind.EXTREME, style.name, feeds, found)
 
-    def _covered(self) -> Iterator[str]:
-        """Yield which samples and other sizes were checked, and what was left out and why."""
+    def _covered(self, left: int) -> Iterator[str]:
+        """Yield which samples and other sizes were checked, and what was left out and why.
+
+        Args:
+            left: Number of inputs for which there was no time.
+        """
         samples = sum(check.kind is Kind.SAMPLE for check in self.made)
         if samples:
             share = "" if samples == self._given else f" {samples} of"
@@ -281,8 +287,8 @@ class Checks:
                 by_reason.setdefault(check.why, []).append(check.name)
         for why, names in by_reason.items():
             yield f"left out: {', '.join(names)}, {why}"
-        if self._left:
-            yield f"{len(self._left)} further inputs were left out for lack of time"
+        if left:
+            yield f"{left} further inputs were left out for lack of time"
 
 
 @lru_cache(maxsize=1)

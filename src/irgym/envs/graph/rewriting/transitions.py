@@ -79,12 +79,13 @@ def applied(
     waiting = list(sites)
     while waiting:
         # Where a condition looks far, each rewrite may rule out any other site.
-        first, *others = waiting[:1] if rule.far else _apart(graph, waiting)
-        waiting = [site for site in waiting if site is not first and site not in others]
-        if not rule.apart(graph, first):
+        batch = waiting[:1] if rule.far else _apart(graph, waiting)
+        taken = set(map(id, batch))
+        waiting = [site for site in waiting if id(site) not in taken]
+        if not rule.apart(graph, batch[0]):
             continue
         before = graph
-        graph, done = _rewrite_all(finder, before, place, [first, *others])
+        graph, done = _rewrite_all(finder, before, place, batch)
         if done:
             rewrites += done
             found = alone.after(found, before, done, graph, near=True)
