@@ -2,9 +2,9 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from math import gcd, prod
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,13 @@ class Quotient:
         low = self.dividend.least
         return None if low is None else low // self.divisor
 
+    @cached_property
+    def _text(self) -> str:
+        return f"(({self.dividend}) // {self.divisor})"
+
     def __str__(self) -> str:
         """Return the quotient as Python writes it."""
-        return f"(({self.dividend}) // {self.divisor})"
+        return self._text
 
 
 Atom: TypeAlias = Symbol | Quotient
@@ -71,6 +75,10 @@ class Form:
         """Return the hash of the terms."""
         return self._hash
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle the terms alone: in another process their texts have other hashes."""
+        return Form, (self.terms,)
+
     @staticmethod
     def of(terms: Iterable[tuple[Monomial, int]]) -> "Form":
         """Return the sum of some terms."""
@@ -78,7 +86,8 @@ class Form:
         for factors, coefficient in terms:
             ordered = tuple(sorted(factors, key=str)) if len(factors) > 1 else factors
             total[ordered] = total.get(ordered, 0) + coefficient
-        return Form(tuple(sorted(((f, c) for f, c in total.items() if c), key=_degree)))
+        left = [term for term in total.items() if term[1]]
+        return Form(tuple(sorted(left, key=_degree) if len(left) > 1 else left))
 
     @staticmethod
     def number(value: int) -> "Form":
@@ -124,37 +133,15 @@ class Form:
 
     def plus(self, other: "Form", times: int = 1) -> "Form":
         """Return the sum with a multiple of another."""
-        return Form.of([*self.terms, *((factors, times * c) for factors, c in other.terms)])
+        return _sum(self, other, times) if other.terms else self
 
     def by(self, other: "Form") -> "Form":
         """Return the product with another."""
-        return Form.of((((*f, *g), c * d) for f, c in self.terms for g, d in other.terms))
+        return _product(self, other)
 
     def over(self, divisor: int) -> "Form":
         """Return the quotient by a number above 0, rounded down."""
-        whole: list[tuple[Monomial, int]] = []
-        rest: list[tuple[Monomial, int]] = []
-        for factors, coefficient in self.terms:
-            if not factors or coefficient % divisor == 0:
-                whole.append((factors, coefficient // divisor))
-            if not factors or coefficient % divisor:
-                rest.append((factors, coefficient % divisor if not factors else coefficient))
-        left = Form.of(rest)
-        if left.fixed:
-            return Form.of(whole)  # a constant between 0 and the divisor adds nothing
-        [(_, only), *others] = [term for term in left.terms if term[0]] or [((), 0)]
-        inner, common = left, gcd(divisor, only, *(c for _, c in others))
-        if common > 1:
-            # floor((g*p + r) / (g*q)) is floor((p + floor(r / g)) / q).
-            divisor //= common
-            inner = Form.of((f, c // common) for f, c in left.terms)
-        if divisor == 1:
-            return Form.of([*whole, *inner.terms])
-        if inner.terms[-1][1] < 0:
-            # Down from -p is up from p: the dividends of quotients then are sizes, which are not negative.
-            up = Form.number(divisor - 1).plus(inner, -1).over(divisor)
-            return Form.of(whole).plus(up, -1)
-        return Form.of([*whole, ((_nested(inner, divisor),), 1)])
+        return _quotient(self, divisor)
 
     def exactly_over(self, other: "Form") -> "Form | None":
         """Return the quotient by another polynomial if there is no remainder; else None."""
@@ -197,6 +184,47 @@ class Form:
                 names.insert(0, str(coefficient))
             texts.append("*".join(names))
         return " + ".join(texts).replace("+ -", "- ") or "0"
+
+
+KNOWN = 1 << 14
+"""Limit of results in each of the caches below: rules combine the few sizes of a model again and again."""
+
+
+@lru_cache(KNOWN)
+def _sum(first: Form, second: Form, times: int) -> Form:
+    return Form.of([*first.terms, *((factors, times * c) for factors, c in second.terms)])
+
+
+@lru_cache(KNOWN)
+def _product(first: Form, second: Form) -> Form:
+    return Form.of((((*f, *g), c * d) for f, c in first.terms for g, d in second.terms))
+
+
+@lru_cache(KNOWN)
+def _quotient(dividend: Form, divisor: int) -> Form:
+    whole: list[tuple[Monomial, int]] = []
+    rest: list[tuple[Monomial, int]] = []
+    for factors, coefficient in dividend.terms:
+        if not factors or coefficient % divisor == 0:
+            whole.append((factors, coefficient // divisor))
+        if not factors or coefficient % divisor:
+            rest.append((factors, coefficient % divisor if not factors else coefficient))
+    left = Form.of(rest)
+    if left.fixed:
+        return Form.of(whole)  # a constant between 0 and the divisor adds nothing
+    [(_, only), *others] = [term for term in left.terms if term[0]] or [((), 0)]
+    inner, common = left, gcd(divisor, only, *(c for _, c in others))
+    if common > 1:
+        # floor((g*p + r) / (g*q)) is floor((p + floor(r / g)) / q).
+        divisor //= common
+        inner = Form.of((f, c // common) for f, c in left.terms)
+    if divisor == 1:
+        return Form.of([*whole, *inner.terms])
+    if inner.terms[-1][1] < 0:
+        # Down from -p is up from p: the dividends of quotients then are sizes, which are not negative.
+        up = Form.number(divisor - 1).plus(inner, -1).over(divisor)
+        return Form.of(whole).plus(up, -1)
+    return Form.of([*whole, ((_nested(inner, divisor),), 1)])
 
 
 def _degree(term: tuple[Monomial, int]) -> tuple[int, list[str]]:

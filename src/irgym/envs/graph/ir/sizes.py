@@ -64,6 +64,8 @@ class Open(int):
         """Say whether it always or never equals a number, or raise `Undecided`."""
         if not isinstance(other, int):
             return NotImplemented
+        if isinstance(other, Open) and other.form.terms == self.form.terms:
+            return True
         difference = self.form.plus(form_of(other), -1)
         if not difference.terms:
             return True

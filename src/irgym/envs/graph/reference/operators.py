@@ -1,11 +1,12 @@
 """All operators: their evaluation and their types."""
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeVar
 
 import numpy as np
 
-from irgym.envs.graph.ir.types import TensorType
+from irgym.envs.graph.ir.types import Key, TensorType
 from irgym.envs.graph.reference import (
     activations,
     attention,
@@ -110,6 +111,32 @@ def types_of(
     call = Call(operator, attributes, outputs, block, constants, trusted)
     result = _operator(operator).types(call, *inputs)
     return _first(call, [result] if isinstance(result, TensorType) else list(result))
+
+
+@lru_cache(1 << 14)
+def types_by_key(
+    operator: str,
+    inputs: tuple[Key | None, ...],
+    attributes: tuple[tuple[str, Any], ...],
+    outputs: int,
+    block: int,
+) -> tuple[TensorType, ...]:
+    """Return the types of the outputs of an operator, remembered, where no input's value is known.
+
+    Rules ask the same again and again: of every place where they may apply, in every graph of a search.
+
+    Args:
+        operator: A key of `OPERATORS`.
+        inputs: Keys of the types; None for a missing optional input.
+        attributes: Pairs of a name and a value.
+        outputs: As in `types_of`; so is `block`.
+        block: See `outputs`.
+
+    Raises:
+        OperatorError: As in `types_of`.
+    """
+    kinds = [None if key is None else TensorType.of(key) for key in inputs]
+    return tuple(types_of(operator, kinds, dict(attributes), outputs=outputs, block=block))
 
 
 def _operator(name: str) -> Operator:

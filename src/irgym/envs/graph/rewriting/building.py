@@ -16,8 +16,9 @@ from irgym.envs.graph.ir.functions import FUNCTIONS
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Attribute, Node
 from irgym.envs.graph.ir.sizes import Undecided, any_open
+from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Sizes, Weight, literal, sizes_of
-from irgym.envs.graph.reference.operators import types_of
+from irgym.envs.graph.reference.operators import types_by_key, types_of
 from irgym.envs.graph.rewriting.constants import check_constants, checked_constant
 from irgym.envs.graph.rewriting.language import operator_named
 from irgym.envs.graph.rewriting.quantisation import unsigned_zero
@@ -131,19 +132,26 @@ class Builder:
                 else None
                 for operand in operands
             ]
-            types = types_of(
-                operator,
-                [operand and operand.type for operand in operands],
-                given,
-                arrays,
-                outputs or 1,
-                block=self.block,
-            )
+            types = self._types(operator, operands, given, arrays, outputs or 1)
             values = tuple(Value("", kind) for kind in types)
             self._made.append(_NewNode(operator, operands, values, given))
             return values[0] if outputs is None else values
 
         return make
+
+    def _types(
+        self,
+        operator: str,
+        operands: Sequence[Value | None],
+        attributes: Mapping[str, Attribute],
+        constants: Sequence[Any],
+        outputs: int,
+    ) -> Sequence[TensorType]:
+        if any(constant is not None for constant in constants):
+            kinds = [operand and operand.type for operand in operands]
+            return types_of(operator, kinds, attributes, constants, outputs, block=self.block)
+        keys = tuple([operand and operand.type.key for operand in operands])
+        return types_by_key(operator, keys, tuple(attributes.items()), outputs, self.block)
 
     def _function(self, name: str) -> Callable[..., Value]:
         def make(*arguments: Any) -> Value:

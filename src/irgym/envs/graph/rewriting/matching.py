@@ -97,6 +97,23 @@ def may_be(graph: Graph, pattern: Operator, node: Node) -> bool:
     )
 
 
+def fits(pattern: Operator, makers: Sequence[str]) -> bool:
+    """Say whether the operators of the producers of operands, empty for none, permit a match at a node.
+
+    It is the first part of `may_be`, for a node whose operator fits.
+    """
+    orders = (makers, makers[::-1]) if pattern.commutative else (makers,)
+    return any(
+        all(
+            place < len(operators)
+            and operators[place]
+            and (part.operators is None or operators[place] in part.operators)
+            for place, part in pattern.parts
+        )
+        for operators in orders
+    )
+
+
 def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterator[Match]:
     if not pattern:
         yield match

@@ -4,9 +4,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.rewriting.affected import Affected
 from irgym.envs.graph.rewriting.failures import Failures
-from irgym.envs.graph.rewriting.matching import may_be
+from irgym.envs.graph.rewriting.matching import fits, may_be
 from irgym.envs.graph.rewriting.rule import Rule, Site
 
 Sites: TypeAlias = Mapping[str, tuple[tuple[int, Site], ...]]
@@ -35,6 +36,7 @@ class Finder:
             ]
             for operator in {operator for operators in anchors for operator in operators or ()}
         }
+        self._fitting: dict[tuple[str, ...], frozenset[int]] = {}
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
         self._affected = Affected(patterns)
         self._alone: dict[int, Finder] = {}
@@ -91,10 +93,22 @@ class Finder:
     def _at(self, graph: Graph, name: str, places: Iterable[int]) -> Iterator[tuple[int, Site]]:
         """Return the sites of some rules at a node."""
         node = graph.nodes[name]
+        fitting = self._of_operators(graph, node)
         for place in places:
-            if may_be(graph, self._firsts[place], node):
+            if place in fitting and may_be(graph, self._firsts[place], node):
                 for site in self.rules[place].sites(graph, node, self.block, failures=self.failures):
                     yield place, site
+
+    def _of_operators(self, graph: Graph, node: Node) -> frozenset[int]:
+        """Return the rules that the operators of a node and of its operands' producers permit, remembered."""
+        makers = [graph.producer(value) for value in node.inputs]
+        operators = (node.operator, *["" if maker is None else maker.operator for maker in makers])
+        found = self._fitting.get(operators)
+        if found is None:
+            places = self._beginning.get(node.operator, self._any)
+            found = frozenset(place for place in places if fits(self._firsts[place], operators[1:]))
+            self._fitting[operators] = found
+        return found
 
     def _changed(self, before: Graph, graph: Graph) -> dict[str, set[int]]:
         """Return the indices of the rules whose sites may have changed, by name of the first node."""
