@@ -153,8 +153,11 @@ class ToyBench:
     conditions = "a toy"
     peak_gflops = 1.0
 
-    def prepare(self, *calls: Call) -> None:
+    def prepare(self, *calls: Call, candidates: Call | None = None) -> None:
         """Nothing needs to be started."""
+
+    def settle(self) -> None:
+        """Nothing was begun."""
 
     @property
     def evaluator(self) -> "ToyBench":

@@ -169,8 +169,11 @@ class KeepingBench:
     peak_gflops = 1.0
     evaluator = Inline()
 
-    def prepare(self, *calls: Call) -> None:
+    def prepare(self, *calls: Call, candidates: Call | None = None) -> None:
         """Nothing takes time to start."""
+
+    def settle(self) -> None:
+        """Nothing was begun."""
 
     def measure(self, jobs: Sequence[Job]) -> list[Measurement]:
         return self.evaluator.evaluate(jobs)

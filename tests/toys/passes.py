@@ -211,8 +211,11 @@ class PassBench:
         self.calls: list[str] = []
         self.measured: list[Job] = []
 
-    def prepare(self, *calls: Call) -> None:
+    def prepare(self, *calls: Call, candidates: Call | None = None) -> None:
         """Nothing needs to be started."""
+
+    def settle(self) -> None:
+        """Nothing was begun."""
 
     @property
     def evaluator(self) -> "PassBench":

@@ -211,9 +211,7 @@ class Tuning:
             self.environment, named, self.searching.search, self.policy, self.limits.evaluations
         )
         within = limited_as(named, chosen.policy)
-        if not task.objective.timed:  # nothing that runs beside the search disturbs it
-            validator.prepare(task)
-        plan = self._plan(bench, task)
+        plan = self._plan(bench, task, validator)
         progress = Progress(task, chosen.label, plan.checks_s, self.note)
         seed = self.seed + AFRESH * resumed
         known = [kept(within, schedule) for schedule in (*default_schedules(self.environment, task), *known)]
@@ -235,13 +233,14 @@ class Tuning:
         result = tuned(judge, finding, search, original)
         return replace(result, checks=Checks(time.monotonic() - patience.started, plan.checks_s))
 
-    def _plan(self, bench: Bench, task: Task[Any]) -> "Plan":
+    def _plan(self, bench: Bench, task: Task[Any], validator: "Validator") -> "Plan":
         """Evaluate the original program, which tells how long checks take, and divide the time."""
         from irgym.judging.patience import first_seconds
         from irgym.judging.plan import plan_of
 
         self.note(f"{task.uri}: evaluating the original program")
         started = time.monotonic()
+        validator.prepare(task)
         [first] = bench.evaluator.evaluate([task.job(task.initial())])
         first_s = time.monotonic() - started
         plan = plan_of(task, first, first_s, self.limits.seconds, self.started)

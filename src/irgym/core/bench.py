@@ -9,12 +9,17 @@ from irgym.core.cost import Call, Evaluator, Job, Measurement
 class Bench(Protocol):
     """Where an environment's programs are measured: an evaluator and an isolated process."""
 
-    def prepare(self, *calls: Call) -> None:
+    def prepare(self, *calls: Call, candidates: Call | None = None) -> None:
         """Begin to start what takes time to start, and return at once.
 
         Args:
             calls: What to run beforehand, for what it leaves behind; nobody is told what they return.
+            candidates: The same for each process that measures.
         """
+        ...
+
+    def settle(self) -> None:
+        """Wait for what `prepare` began, so that nothing runs beside a measurement."""
         ...
 
     @property

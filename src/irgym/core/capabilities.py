@@ -39,6 +39,10 @@ class Preparation(Protocol):
         """Return the call that does it; its process then has it at hand. Arguments are as `validation`'s."""
         ...
 
+    def warming(self) -> Call | None:
+        """Return the call after which processes measure at once, if it takes about as long; else None."""
+        ...
+
     def validation_s(self) -> float:
         """Return how many seconds preparation and validation take at most, by the program's size."""
         ...
@@ -318,12 +322,8 @@ def potential(task: Task[Any], state: Any) -> float:
 
 
 def cost_features(task: Task[Any], state: Any) -> NDArray[np.float64] | None:
-    """Return what the state's cost can be told from, shape [K]: the task's features, or else its analysis.
-
-    None where there is neither.
-    """
-    features = ask(task, CostFeatures)
-    if features is not None:
+    """Return what tells the state's cost, shape [K]: the task's features, or else its analysis, or None."""
+    if (features := ask(task, CostFeatures)) is not None:
         return features.cost_features(state)
     analysis = ask(task, Analysis)
     return None if analysis is None else analysis.analysis(state)
@@ -388,8 +388,7 @@ def pipeline(task: Task[Any], name: str) -> Schedule:
     Raises:
         IrgymError: There is none of that name.
     """
-    pipelines = ask(task, Pipelines)
-    if pipelines is None:
+    if (pipelines := ask(task, Pipelines)) is None:
         raise IrgymError(f"{task.uri} has no pipeline {name!r}: leave it out")
     return pipelines.pipeline(name)
 

@@ -26,10 +26,19 @@ class Validator:
         self._seen: dict[tuple[str, str], Validation | IrgymError] = {}
 
     def prepare(self, task: Task[Any]) -> None:
-        """Start the work that does not depend on a candidate, and return at once."""
+        """Start the work that does not depend on a candidate.
+
+        Where costs are times, nothing may run beside a measurement: the work is done, and awaited, if what
+        measuring needs takes as long and can be done beside it.
+        """
         preparation = capabilities.ask(task, capabilities.Preparation)
-        if self.inputs and preparation is not None:
-            self._bench.prepare(preparation.preparation(self.inputs, self.seed))
+        if not self.inputs or preparation is None:
+            return
+        warming = preparation.warming()
+        if warming is not None or not task.objective.timed:
+            self._bench.prepare(preparation.preparation(self.inputs, self.seed), candidates=warming)
+        if warming is not None and task.objective.timed:
+            self._bench.settle()
 
     def __call__(self, task: Task[Any], state: Any, seconds: float = math.inf) -> Validation | None:
         """Return the comparison with the original; None if validation is off.

@@ -50,14 +50,20 @@ class MeasuringBench(Closing):
         self._peak: Peak | None = None
         self._evaluator = Measured(self._farm, self._cache)
 
-    def prepare(self, *calls: Call) -> None:
+    def prepare(self, *calls: Call, candidates: Call | None = None) -> None:
         """Start the local processes, if there are any, and let them import the modules that they need.
 
         Args:
             calls: Calls that the process for other calls than candidates runs in advance.
+            candidates: The call that each process for candidates runs in advance.
         """
         if isinstance(self._farm, LocalFarm):
-            self._farm.start(*self._modules, calls)
+            self._farm.start(*self._modules, calls, candidates)
+
+    def settle(self) -> None:
+        """Wait until the local processes, if there are any, have run what `prepare` gave them."""
+        if isinstance(self._farm, LocalFarm):
+            self._farm.settle()
 
     @property
     def evaluator(self) -> Evaluator:

@@ -24,6 +24,24 @@ REST_S = 0.05
 """Pause in seconds, before another program is timed, in which spinning threads fall asleep."""
 
 
+def warm(path: str) -> None:
+    """Compute the expected results of a measurement.
+
+    Raises:
+        IrgymError: The original does not run.
+    """
+    checked_on(path, SEED)
+
+
+def prepare(path: str, inputs: int, seed: int) -> None:
+    """Compute the expected results that no validation leaves out; the arguments are as `validate`'s.
+
+    Raises:
+        IrgymError: The original does not run.
+    """
+    checks_on(path, inputs, seed).prepare()
+
+
 def measure(path: str, graph: Graph, threads: int, level: str = OFF) -> Measurement:
     """Run, check and time a rewritten model.
 

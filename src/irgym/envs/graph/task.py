@@ -282,6 +282,18 @@ class GraphTask(Task[GraphState]):
         arguments = (self.path, state.graph, inputs, seed, self.threads, state.level, seconds)
         return Call(f"{RUNNER}:validate", arguments)
 
+    def preparation(self, inputs: int, seed: int) -> Call:
+        """Return the call that computes the expected results of a validation."""
+        return Call(f"{RUNNER}:prepare", (self.path, inputs, seed))
+
+    def warming(self) -> Call:
+        """Return the call that computes the expected results of a measurement."""
+        return Call(f"{RUNNER}:warm", (self.path,))
+
+    def validation_s(self) -> float:
+        """Return 0: how long the expected results take shows when they are computed."""
+        return 0.0
+
     def baseline_call(self, name: str, state: GraphState, rounds: int = ROUNDS) -> Call:
         """Return the call that times a baseline and this state in turn.
 

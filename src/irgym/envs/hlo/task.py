@@ -222,6 +222,9 @@ class HloTask(Task[HloState]):
         """Return the call that compiles the original ahead of a comparison."""
         return Call("irgym.envs.hlo.runner:prepare", (self.modules.file, seed, source_file(self.uri)))
 
+    def warming(self) -> None:
+        """Return nothing: measuring needs no results of the original."""
+
     def validation_s(self) -> float:
         """Return an upper limit of the seconds of validation, by the number of operations."""
         return VALIDATION_S * self.initial().node.total

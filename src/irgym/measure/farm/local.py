@@ -51,18 +51,30 @@ class LocalFarm(Closing):
         threads = threads_text(self._limits.threads)
         return f"{fingerprint().text()}; {threads}{where}{shared}; {load().text()}"
 
-    def start(self, candidates: Sequence[str], others: Sequence[str], calls: Sequence[Call] = ()) -> None:
+    def start(
+        self,
+        candidates: Sequence[str],
+        others: Sequence[str],
+        calls: Sequence[Call] = (),
+        measuring: Call | None = None,
+    ) -> None:
         """Start the processes, and let them import modules; do not wait for them.
 
         Args:
             candidates: Modules that candidates need; empty if there may be no candidates.
             others: Modules that other calls need.
             calls: Calls that the process for other calls runs in advance; their results are dropped.
+            measuring: The call that each process for candidates runs in advance.
         """
         if candidates:
             for child in self._children:
-                child.start(candidates)
+                child.start(candidates, () if measuring is None else (measuring,))
         self._aside.start(others, calls)
+
+    def settle(self) -> None:
+        """Wait until all processes have run the calls that they were given in advance."""
+        for child in (*self._children, self._aside):
+            child.settle()
 
     def run(self, calls: Sequence[Call]) -> list[Reply]:
         """Return one reply for each call, in order.

@@ -135,7 +135,7 @@ class Child(Closing):
             ChildError: The process does not start or stops working between calls.
             StorageError: The lock of the timing core cannot be taken.
         """
-        self._finish_beforehand()
+        self.settle()
         source = iter(requests)
         pending = deque(islice(source, ahead))
         sent = failures = 0
@@ -171,6 +171,15 @@ class Child(Closing):
             if sent:
                 self._kill()
 
+    def settle(self) -> None:
+        """Wait for the calls given to `start`."""
+        while self._beforehand and self._process:
+            received = self._process.receive()
+            self._beforehand -= 1
+            if not isinstance(received, Packed):
+                self._kill()
+        self._beforehand = 0
+
     def interrupt(self) -> None:
         """Kill the process from any thread; a running call ends as crashed."""
         process = self._process
@@ -194,15 +203,6 @@ class Child(Closing):
         # Absent when the constructor failed early.
         if getattr(self, "_process", None):
             self._kill()
-
-    def _finish_beforehand(self) -> None:
-        """Wait for the calls given to `start`."""
-        while self._beforehand and self._process:
-            received = self._process.receive()
-            self._beforehand -= 1
-            if not isinstance(received, Packed):
-                self._kill()
-        self._beforehand = 0
 
     def _ready(self, idle: bool) -> "Process":
         if idle and self._process and not self._process.alive():

@@ -10,6 +10,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.envs.graph.checking.checks import checked_on, checks_on
 from irgym.envs.graph.environment import GRAPH
+from irgym.envs.graph.runner import prepare
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import Program
 from irgym.envs.graph.task import GraphTask
@@ -66,6 +67,14 @@ def test_constants_in_branches_are_moved_as_weights_are(tmp_path: Path):
     plain = np.median(allowance_of(tmp_path, *cancelling()))
     branched = np.median(allowance_of(tmp_path, branching(*cancelling())))
     assert 0.25 * plain < branched < 4 * plain
+
+
+def test_preparation_leaves_the_needed_checks_behind(tmp_path: Path):
+    task = saved(tmp_path, branching(*cancelling(0.999)))
+    call = task.preparation(3, 0)
+    assert call.function.endswith(":prepare")
+    prepare(*call.arguments)
+    assert len(checks_on(task.path, 3, 0).made) == 1  # the first of three ordinary ones: no size is open
 
 
 def test_a_wrong_constant_in_a_branch_is_seen(tmp_path: Path):

@@ -21,7 +21,7 @@ from irgym.core.cost import Validation
 from irgym.envs.graph.checking.original import RefusedError, as_in_file, results_of_file
 from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
 from irgym.envs.graph.checking.problems import Checked, drawn, ordinary, sampled
-from irgym.envs.graph.checking.rounding import Runners, compared_with, nudged
+from irgym.envs.graph.checking.rounding import compared_with, nudged, runners_of
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
 from irgym.envs.graph.running.artefacts import model_at
@@ -75,7 +75,7 @@ def checked_on(path: str, seed: int) -> Checked:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
     with _original_runs():
-        runners = Runners(path)
+        runners = runners_of(path)
         return sampled(path, 0, seed, runners) if model_at(path).samples else drawn(path, seed, runners)
 
 
@@ -147,7 +147,7 @@ class Checks:
     def __init__(self, path: str, inputs: int, seed: int) -> None:
         self.made: list[Check] = []
         self._path, self._seed = path, seed
-        self._runners = Runners(path)
+        self._runners = runners_of(path)
         loaded = model_at(path)
         self._given = len(loaded.samples)
         self._samples_s = 0.0
@@ -158,6 +158,16 @@ class Checks:
         # The most telling come first, since there may be no time for more.
         self._left = [*samples, first, *others[:1], *self._extremes(), *further, *others[1:]]
         self._needed = {*samples[:1], first, *others[:1]}
+
+    def prepare(self) -> None:
+        """Make the checks that are never left out.
+
+        Raises:
+            CompileError: The original does not run on ordinary inputs.
+            ProgramError: The original's file does not run.
+        """
+        for _ in self._each(-math.inf):
+            pass
 
     def judge(
         self, run: Callable[[Mapping[str, Array]], Sequence[Array]], seconds: float = math.inf

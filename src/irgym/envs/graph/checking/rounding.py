@@ -4,6 +4,7 @@ A fused operator sums in another order, which has no larger effect.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -155,6 +156,12 @@ class Runners:
             rounded(result, [close for close in closest if close.shape == result.shape])
             for result, *closest in zip(results, *near, strict=True)
         ]
+
+
+@lru_cache(maxsize=1)
+def runners_of(path: str) -> Runners:
+    """Return the sessions of the model at a path: a validation and the comparisons after it share them."""
+    return Runners(path)
 
 
 def _runner(graph: Graph, weights: Weights, way: int | None = None) -> Callable[..., list[list[Array]]]:
