@@ -25,6 +25,7 @@ from irgym.core.cost import Call
 from irgym.core.dataset import spread
 from irgym.core.schedule import replay
 from irgym.envs.hlo.environment import HLO
+from irgym.judging.statistics import geometric_interval
 from irgym.search.policies import load_policy
 from irgym.search.rollouts import outcome, rollout
 
@@ -92,7 +93,10 @@ def table(rows: Sequence[dict[str, Any]], options: Options) -> str:
             f"median {median(values):.3f}, deviation {stdev(values):.3f}, "
             f"from {min(values):.2f} to {max(values):.2f}.",
         ]
+    interval = geometric_interval([row["ratio"] / row["noise"] for row in known])
     lines += [
+        "",
+        f"The first over the second, graph by graph: geometric mean {interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}].",
         "",
         f"{len(rows) - len(known) - failed} of {len(rows)} graphs end in the same module, {failed} failed. "
         f"Written by `python benchmarks/hlo_run_time.py --limit {options.limit}`, "
