@@ -96,7 +96,8 @@ def table(rows: Sequence[dict[str, Any]], options: Options) -> str:
     interval = geometric_interval([row["ratio"] / row["noise"] for row in known])
     lines += [
         "",
-        f"The first over the second, graph by graph: geometric mean {interval.mean:.3f} [{interval.low:.3f}, {interval.high:.3f}].",
+        f"The first over the second, graph by graph: geometric mean {interval.mean:.3f} "
+        f"[{interval.low:.3f}, {interval.high:.3f}].",
         "",
         f"{len(rows) - len(known) - failed} of {len(rows)} graphs end in the same module, {failed} failed. "
         f"Written by `python benchmarks/hlo_run_time.py --limit {options.limit}`, "

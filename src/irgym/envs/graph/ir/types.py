@@ -59,7 +59,7 @@ class TensorType:
 
     @property
     def key(self) -> Key:
-        """The key of the type in caches: comparing open sizes may raise `Undecided`, comparing keys does not."""
+        """The key of the type in caches; unlike comparing open sizes, comparing keys never fails."""
         return self.dtype, tuple([size.form if isinstance(size, Open) else size for size in self.shape])
 
     @staticmethod
