@@ -71,7 +71,7 @@ def compare(
         objective=measuring.objective,
         also=others,
         limits=measuring.limits,
-        inputs=comparing.inputs,
+        validation_inputs=comparing.validation_inputs,
     )
     folder = None if comparing.run_folder is None else RunFolder(Path(comparing.run_folder))
     loggers = Loggers() if folder is None else later_loggers(folder)

@@ -362,8 +362,8 @@ class Comparing(Selecting):
     """Number of distinct candidates for each search on each program."""
     also: tuple[str, ...] = ()
     """Other objectives under which the schedules found are measured too."""
-    inputs: int | None = None
-    """Random inputs on which each result is checked; by default the environment's own number."""
+    validation_inputs: int | None = None
+    """Number of random inputs on which each result is checked; by default the environment's own number."""
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     run_folder: Path | None = None
@@ -375,8 +375,8 @@ class Comparing(Selecting):
     def __post_init__(self) -> None:
         super().__post_init__()
         budget(self.evaluations, None)
-        few = f"{self.inputs} inputs check nothing: give at least 1, or 0 for no checks"
-        check_whole(self.inputs, "inputs", 0, few)
+        few = f"{self.validation_inputs} inputs check nothing: give at least 1, or 0 for no checks"
+        check_whole(self.validation_inputs, "validation inputs", 0, few)
         texts_of(self.also, "objectives")
         for path, kind in ((self.json, "a file"), (self.run_folder, "a run folder")):
             if path is not None:
