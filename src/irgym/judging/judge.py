@@ -107,7 +107,7 @@ class Judge:
         versus, no_baseline = None, ""
         if baseline is not None:
             try:
-                versus = self.trials.versus(baseline, candidate.state)
+                versus = self.trials.versus(baseline, candidate.state, last=True)
             except BaselineError as error:  # the noise of the baseline need not be known
                 no_baseline = "" if is_baseline else str(error)
         peak_call = capabilities.peak_call(self.task, candidate.state)

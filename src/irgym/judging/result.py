@@ -249,9 +249,11 @@ class Tuned(Finding):
 
 def _gains(judge: Judge, finding: Finding) -> tuple[Gain, ...]:
     """Return what the actions gain; nothing where that is to be timed and no time is left."""
-    if judge.task.objective.timed and not judge.patience.comparison(ROUNDS):
+    if finding.interrupted:
         return ()
-    limit_s = min(LIMIT_S, judge.patience.left_s)
+    if judge.task.objective.timed and not judge.patience.comparison(ROUNDS, last=True):
+        return ()
+    limit_s = min(LIMIT_S, judge.patience.last_s)
     return gains_of(judge.bench, judge.task, finding.actions, limit_s)
 
 

@@ -140,15 +140,17 @@ class Trials:
             state: The state.
             timeout_s: Time limit; by default that of a candidate.
             told: Called with a line of text on how a baseline that tunes gets on.
+        last: bool = False,
             share: Share of the time left for checks that it may take, by the number of its rounds.
 
         Raises:
             BaselineError: The baseline cannot compute the program, or no time is left.
             IrgymError: The state fails.
         """
-        rounds = self.patience.comparison(VERSUS_ROUNDS, share)
+        rounds = self.patience.comparison(VERSUS_ROUNDS, share, last)
         if not rounds:
             raise BaselineError(f"no time was left to time it in turn with {baseline}: give more seconds")
+            last: Whether time was kept for it; see `Patience.comparison`.
         call = capabilities.baseline_call(self.task, baseline, state, rounds)
         return of_baseline(self.bench.call(call, timeout_s, told), self.task, call)
 
