@@ -89,6 +89,8 @@ def tune(
         The program after the best schedule, measured again. That of a torch module is called in its place.
 
     Raises:
+        An interrupt during the search ends the search alone, and one during the checks gives the best that is
+        validated so far: see `Tuned.interrupted`. A second one is raised.
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
@@ -155,7 +157,8 @@ class Tuning:
         if self.searching.quick and known:
             return self._known_best(bench, task, known[0], validator, original)
         result = self._searched(bench, task, known[:RESUMED], len(past), validator, original)
-        History().add(result, bench.conditions)
+        if result.validation is not None or not result.interrupted:
+            History().add(result, bench.conditions)
         return result
 
     def _known_best(
@@ -169,13 +172,13 @@ class Tuning:
         """Return the program after a schedule of the past."""
         from irgym.core.schedule import candidate_of
         from irgym.judging.judge import Judge
-        from irgym.judging.result import tuned
+        from irgym.judging.result import judged
         from irgym.search.result import SearchResult
 
         self.note(f"{task.uri}: checking and evaluating the best known schedule")
         judge = Judge(self.environment, bench, task, validator)
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
-        return tuned(judge, judge.best_of(found), None, original)
+        return judged(judge, found, original)
 
     def _searched(
         self,
@@ -199,9 +202,8 @@ class Tuning:
         from irgym.judging.judge import Judge
         from irgym.judging.patience import Checks
         from irgym.judging.progress import Progress
-        from irgym.judging.reference import default_schedules
-        from irgym.judging.result import Search, tuned
-        from irgym.search.choosing import chosen_search
+        from irgym.judging.reference import default_schedules, pipeline_schedules
+        from irgym.judging.result import Search, judged
         from irgym.search.policies import limited_as
         from irgym.search.request import SearchRequest
         from irgym.search.run import run_search
@@ -229,11 +231,22 @@ class Tuning:
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
         patience = plan.patience(hurried=found.interrupted)
         judge = Judge(self.environment, bench, task, validator, patience)
-        finding = judge.best_of(found)
-        complete = found.complete and not finding.left_out and not finding.rejected
-        search = Search(chosen.name, chosen.policy_name, found.evaluations, found.seconds, complete)
-        result = tuned(judge, finding, search, original)
-        return replace(result, checks=Checks(time.monotonic() - patience.started, plan.checks_s))
+        result = judged(judge, found, original)
+        complete = found.complete and not (result.left_out or result.rejected or result.interrupted)
+        counts = found.evaluations, found.seconds, complete, found.interrupted
+        search = Search(chosen.name, chosen.policy_name, *counts)
+        checks = Checks(time.monotonic() - patience.started, plan.checks_s)
+        return replace(result, search=search, checks=checks)
+
+    def _chosen(self, task: Task[Any]) -> "ChosenSearch":
+        """Return the search to use, and the policy that leads it."""
+        from irgym.search.choosing import chosen_search
+        from irgym.search.quick import quick_search
+
+        if self.searching.quick:
+            return quick_search(self.environment, task)
+        evaluations = self.limits.evaluations
+        return chosen_search(self.environment, task, self.searching.search, self.policy, evaluations)
 
     def _plan(self, bench: Bench, task: Task[Any]) -> "Plan":
         """Evaluate the original program, which tells how long checks take, and divide the time."""
