@@ -14,7 +14,6 @@ import irgym
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule
-from irgym.judging import patience
 from irgym.judging.plan import Plan
 from irgym.judging.result import Tuned
 from irgym.reporting.facts import facts_of
@@ -58,7 +57,7 @@ def test_a_search_says_where_time_is_short_for_its_candidates(
     takes_s: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ):
     said: list[str] = []
-    monkeypatch.setattr(patience, "first_seconds", lambda *_: takes_s)
+    monkeypatch.setattr(Plan, "candidate_s", takes_s)
     monkeypatch.setattr(Plan, "search_s", 5.0)
     irgym.tune(
         PROGRAM, seconds=9.0, note=said.append, searching=irgym.Searching(search="greedy", evaluations=5)

@@ -256,7 +256,7 @@ class Training:
     """Keep a copy of the policy after every so many iterations, in the folder `snapshots`."""
     compare_at_end: float | None = None
     """At the end, compare the policy with the environment's other methods on the test programs; each search
-    gets this many seconds for each program."""
+    gets this many seconds for each program, checks included."""
     hyperparameters: Suppress[Mapping[str, Any] | None] = None
     """Hyper-parameters of the agent by name, such as `{"lr": 3e-4}`."""
     loggers: Suppress[Sequence[Any]] = ()

@@ -250,21 +250,16 @@ class Tuning:
 
     def _plan(self, bench: Bench, task: Task[Any]) -> "Plan":
         """Evaluate the original program, which tells how long checks take, and divide the time."""
-        from irgym.judging.patience import first_seconds
-        from irgym.judging.plan import plan_of
+        from irgym.judging.plan import measured_plan
 
         self.note(f"{task.uri}: evaluating the original program")
-        started = time.monotonic()
-        [first] = bench.evaluator.evaluate([task.job(task.initial())])
-        first_s = time.monotonic() - started
-        plan = plan_of(task, first, first_s, self.limits.seconds, self.started)
-        candidate_s = first_seconds(task, first)
+        plan = measured_plan(task, bench.evaluator, self.limits.seconds, self.started)
         if plan.overrun:
             print(f"irgym: {plan.overrun}", file=sys.stderr)
-        elif plan.search_s is not None and candidate_s > plan.search_s / FEW:
+        elif plan.search_s is not None and plan.candidate_s > plan.search_s / FEW:
             self.note(
-                f"{task.uri}: the original takes {candidate_s:.1f} s to compile and run, so the search may "
-                "try few candidates: more --seconds, or --farm local:N, try more"
+                f"{task.uri}: the original takes {plan.candidate_s:.1f} s to compile and run, so the search "
+                "may try few candidates: more --seconds, or --farm local:N, try more"
             )
         return plan
 

@@ -32,7 +32,8 @@ class Compare:
     programs: tuple[str, ...] = ()
     """URIs or files; by default a split of the data set."""
     seconds: float | None = None
-    """Time for each search on each program; 10 if no number of evaluations is given."""
+    """Time of each search on each program, with its checks and comparisons; 10 if no number of evaluations is
+    given. Methods without a search take what they take."""
     seed: int = 0
     """Seed of all random choices."""
     comparing: OmitArgPrefixes[Comparing] = field(default_factory=Comparing)

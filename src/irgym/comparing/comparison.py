@@ -54,7 +54,7 @@ class ComparisonPlan:
         environment: Where the programs come from.
         programs: URIs.
         methods: As `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
-        budget: What each search may spend on each program.
+        budget: What each search may spend on each program; the time includes its checks.
         seed: Seed of all random choices.
         backend: Back end of the environment; None for the preferred one.
         target: Name of the target; None for this machine.

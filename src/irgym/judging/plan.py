@@ -1,11 +1,11 @@
-"""How the time of `tune` is divided between the search and the checks after it."""
+"""How the time of `tune`, or of a search of `compare`, is divided between the search and its checks."""
 
 import math
 import time
 from dataclasses import dataclass
 from typing import Any
 
-from irgym.core.cost import Measurement
+from irgym.core.cost import Evaluator, Measurement
 from irgym.core.task import Task
 from irgym.judging.patience import Patience, checks_bound, first_seconds
 from irgym.search.budget import LEAST_S
@@ -82,6 +82,11 @@ class Plan:
         return Patience(CHOOSING * whole_s, whole_s, self.run_s, self.prepare_s)
 
     @property
+    def candidate_s(self) -> float:
+        """Seconds that a candidate takes, if it takes as long as the original program."""
+        return self.prepare_s + 2 * self.run_s
+
+    @property
     def overrun(self) -> str:
         """Sentence that says that the whole takes longer than it should; empty if it does not."""
         expected_s = time.monotonic() - self.started + self.least_s
@@ -92,6 +97,20 @@ class Plan:
             f"{self.seconds:g} s are too short: the search stops after its first candidates, and all takes "
             f"{expected_s:.0f} s or more"
         )
+
+
+def measured_plan(task: Task[Any], evaluator: Evaluator, seconds: float | None, started: float) -> Plan:
+    """Evaluate the original program, and return the plan that follows.
+
+    Args:
+        task: The program.
+        evaluator: Source of its cost.
+        seconds: Time of the whole; None if it is not limited.
+        started: When the whole began, on the monotonic clock.
+    """
+    begun = time.monotonic()
+    [first] = evaluator.evaluate([task.job(task.initial())])
+    return plan_of(task, first, time.monotonic() - begun, seconds, started)
 
 
 def plan_of(
