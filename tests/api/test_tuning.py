@@ -157,6 +157,17 @@ def test_without_a_choice_the_policy_that_ships_leads():
     assert alone.search is not None and (alone.search.name, alone.search.policy) == ("evolutionary", None)
 
 
+def test_quick_takes_the_compilers_schedule_or_the_better_one_of_an_earlier_search():
+    quick = irgym.Searching(quick=True)
+    first = irgym.tune(PROGRAM, searching=quick)
+    assert first.search is not None and (first.search.name, first.search.policy) == ("quick", None)
+    assert (first.cost, first.search.evaluations, first.validated) == (114.0, 2, True)
+    assert irgym.tune(URIS[3], searching=quick).no_gain, "the compiler's schedule reduces nothing there"
+    irgym.tune(PROGRAM, searching=irgym.Searching(search="greedy", evaluations=150))
+    again = irgym.tune(PROGRAM, searching=quick)
+    assert again.cost == 100.0 and again.search is None
+
+
 def test_an_objective_may_be_chosen_and_bad_requests_are_refused():
     assert (
         irgym.replay(PROGRAM, "fold0 fold1", measuring=irgym.Measuring(objective="time")).objective.name

@@ -13,6 +13,7 @@ from tyro.conf import Suppress, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from irgym.api.checks import (
+    QUICK_SECONDS,
     TUNING_SECONDS,
     budget,
     check_count,
@@ -176,7 +177,9 @@ class Searching:
     """Continue from the schedules found before on this machine; `irgym history` shows them. Time and
     evaluations count from zero."""
     quick: bool = False
-    """Reuse the best known schedule; search only if there is none."""
+    """Without a search, in seconds: take the best schedule found before on this machine or, if there is none,
+    the best of the compiler's own levels and schedules, the policy's most probable episode, and a few
+    sketches, which experts' schedules are the model of."""
     evaluated: Suppress[OnEvaluated | None] = None
     """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
 
@@ -197,10 +200,8 @@ class Searching:
         """
         given = (self.evaluations, seconds, self.search, policy, self.evaluated)
         if self.quick and any(option is not None for option in given):
-            raise IrgymError(
-                "quick takes what was found before, without a search: leave out the search's options"
-            )
-        return budget(self.evaluations, seconds, TUNING_SECONDS)
+            raise IrgymError("quick takes what there is without a search: leave out the search's options")
+        return budget(self.evaluations, seconds, QUICK_SECONDS if self.quick else TUNING_SECONDS)
 
 
 @dataclass(frozen=True)

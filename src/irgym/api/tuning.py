@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from irgym.judging.plan import Plan
     from irgym.judging.result import Tuned
     from irgym.judging.validator import Validator
+    from irgym.search.choosing import ChosenSearch
     from irgym.search.result import SearchResult
 
 RESUMED = 8
@@ -77,7 +78,8 @@ def tune(
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
             folder.
         seconds: Time of the whole, checks included; 20 where neither this nor the number of evaluations is
-            given. If the program is so slow that it takes longer, a warning on standard error says so.
+            given, 10 if it is to be quick. If the program is so slow that it takes longer, a warning on
+            standard error says so.
         seed: Seed of all random choices.
         searching: Options of the search.
         measuring: Objective, back end, target and farm.
@@ -87,10 +89,10 @@ def tune(
 
     Returns:
         The program after the best schedule, measured again. That of a torch module is called in its place.
-
-    Raises:
         An interrupt during the search ends the search alone, and one during the checks gives the best that is
         validated so far: see `Tuned.interrupted`. A second one is raised.
+
+    Raises:
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
@@ -175,8 +177,9 @@ class Tuning:
         from irgym.judging.result import judged
         from irgym.search.result import SearchResult
 
+        patience = self._plan(bench, task).patience()
         self.note(f"{task.uri}: checking and evaluating the best known schedule")
-        judge = Judge(self.environment, bench, task, validator)
+        judge = Judge(self.environment, bench, task, validator, patience)
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
         return judged(judge, found, original)
 
@@ -209,16 +212,16 @@ class Tuning:
         from irgym.search.run import run_search
 
         named = limited(task, self.measuring.limits)
-        chosen = chosen_search(
-            self.environment, named, self.searching.search, self.policy, self.limits.evaluations
-        )
+        chosen = self._chosen(named)
         within = limited_as(named, chosen.policy)
         if not task.objective.timed:  # nothing that runs beside the search disturbs it
             validator.prepare(task)
         plan = self._plan(bench, task)
         progress = Progress(task, chosen.label, plan.checks_s, self.note)
         seed = self.seed + AFRESH * resumed
-        known = [kept(within, schedule) for schedule in (*default_schedules(self.environment, task), *known)]
+        pipelines = pipeline_schedules if self.searching.quick else default_schedules
+        own = pipelines(self.environment, task)
+        known = [kept(within, schedule) for schedule in (*own, *known)]
         past = ask(bench.evaluator, CostHistory)
         limits = Budget(self.limits.evaluations, plan.search_s)
         request = SearchRequest(
