@@ -1,4 +1,4 @@
-"""What can be had without a search: the compiler's own schedules, a policy's episode, and a few sketches."""
+"""Results without a search: of the compiler's schedules, of a policy's episode, and of a few sketches."""
 
 from dataclasses import dataclass
 from typing import Any

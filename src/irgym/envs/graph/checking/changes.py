@@ -138,7 +138,7 @@ def _shift_gates(graph: GraphProto, kinds: Mapping[str, int], units: float) -> N
 
 
 def _replace_nodes(graph: GraphProto, nodes: Sequence[NodeProto]) -> None:
-    """Replace the nodes of a graph by others, some of them its own."""
+    """Replace the nodes of a graph; some of the new ones may be among them."""
     made = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(made)
