@@ -24,6 +24,23 @@ def interrupt(*arguments: Any, **keywords: Any) -> Any:
     signal.raise_signal(signal.SIGINT)
 
 
+def test_an_interrupted_search_is_checked_and_a_second_interrupt_raised(monkeypatch: pytest.MonkeyPatch):
+    seen: list[Any] = []
+
+    def evaluated(nodes: Any, costs: Any) -> None:
+        seen.extend(nodes)
+        if len(seen) > 20:
+            signal.raise_signal(signal.SIGINT)
+
+    stopped = irgym.Searching(search="random", evaluations=150, evaluated=evaluated)
+    result = irgym.tune(PROGRAM, searching=stopped)
+    assert result.cut_short and result.validated and not result.interrupted
+    assert result.search is not None and result.search.interrupted and result.search.evaluations < 150
+    monkeypatch.setattr(Validator, "__call__", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        irgym.tune(PROGRAM, searching=stopped)
+
+
 def test_an_interrupted_validation_leaves_the_original_which_is_exported_and_said(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ):

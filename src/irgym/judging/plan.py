@@ -89,13 +89,14 @@ class Plan:
     @property
     def overrun(self) -> str:
         """Sentence that says that the whole takes longer than it should; empty if it does not."""
-        expected_s = time.monotonic() - self.started + self.least_s
+        spent_s = time.monotonic() - self.started
+        expected_s = spent_s + self.least_s
         if expected_s <= OVERRUN * self.seconds + OVERRUN_S:
             return ""
         return (
-            f"preparing the original program takes {self.prepare_s:.1f} s and a run {self.run_s:.1f} s, so "
-            f"{self.seconds:g} s are too short: the search stops after its first candidates, and all takes "
-            f"{expected_s:.0f} s or more"
+            f"reading and evaluating the original program took {spent_s:.1f} s, preparing it takes "
+            f"{self.prepare_s:.1f} s and a run {self.run_s:.1f} s, so {self.seconds:g} s are too short: the "
+            f"search stops after its first candidates, and all takes {expected_s:.0f} s or more"
         )
 
 
