@@ -178,8 +178,8 @@ class Searching:
     evaluations count from zero."""
     quick: bool = False
     """Without a search, in seconds: take the best schedule found before on this machine or, if there is none,
-    the best of the compiler's own levels and schedules, the policy's most probable episode, and a few
-    sketches, which experts' schedules are the model of."""
+    the best of the compiler's levels and default schedules, the policy's most probable episode, and a few
+    sketches."""
     evaluated: Suppress[OnEvaluated | None] = None
     """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
 
