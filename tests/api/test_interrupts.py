@@ -107,3 +107,9 @@ def test_ctrl_c_during_the_checks_of_the_command(tmp_path: Path):
         out, _ = process.communicate()
     assert process.returncode == 0 and "interrupted" in out
     assert json.loads(file.read_text())["interrupted"]
+
+
+def test_an_interrupt_while_the_best_schedule_is_shortened_loses_nothing(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("irgym.search.run.minimise", interrupt)
+    result = irgym.tune(PROGRAM, searching=FEW)
+    assert result.cost == 100.0 and result.validated and result.cut_short

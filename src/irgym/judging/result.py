@@ -262,9 +262,10 @@ def _gains(judge: Judge, finding: Finding) -> tuple[Gain, ...]:
     """Return what the actions gain; nothing where that is to be timed and no time is left."""
     if finding.interrupted:
         return ()
-    if judge.task.objective.timed and not judge.patience.comparison(ROUNDS, last=True):
+    left_s = judge.patience.last_s
+    if judge.task.objective.timed and not (left_s and judge.patience.comparison(ROUNDS, last=True)):
         return ()
-    limit_s = min(LIMIT_S, judge.patience.last_s)
+    limit_s = min(LIMIT_S, left_s)
     return gains_of(judge.bench, judge.task, finding.actions, limit_s)
 
 
