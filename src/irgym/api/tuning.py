@@ -159,7 +159,7 @@ class Tuning:
         if self.searching.quick and known:
             return self._known_best(bench, task, known[0], validator, original)
         result = self._searched(bench, task, known[:RESUMED], len(past), validator, original)
-        if result.validation is not None or not result.interrupted:
+        if not (result.interrupted and result.no_gain):
             History().add(result, bench.conditions)
         return result
 
