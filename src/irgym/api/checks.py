@@ -17,7 +17,7 @@ DEFAULT_SECONDS = 10.0
 TUNING_SECONDS = 20.0
 """Time of `tune`, its checks included, likewise."""
 
-QUICK_SECONDS = 10.0
+QUICK_SECONDS = 8.0
 """The same without a search; most programs take less."""
 
 

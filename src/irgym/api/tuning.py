@@ -78,7 +78,7 @@ def tune(
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
             folder.
         seconds: Time of the whole, checks included; 20 where neither this nor the number of evaluations is
-            given, 10 if it is to be quick. If the program is so slow that it takes longer, a warning on
+            given, 8 if it is to be quick. If the program is so slow that it takes longer, a warning on
             standard error says so.
         seed: Seed of all random choices.
         searching: Options of the search.
