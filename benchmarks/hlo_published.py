@@ -122,7 +122,11 @@ def found_of(name: str, uri: str, options: Options) -> Found:
     methods = ("base", "core", f"raw:{options.policy}", f"guided:{options.policy}")
     inputs = 0 if options.unvalidated else 1
     result = irgym.compare(
-        "hlo", [uri], methods=methods, seconds=options.seconds, comparing=irgym.Comparing(inputs=inputs)
+        "hlo",
+        [uri],
+        methods=methods,
+        seconds=options.seconds,
+        comparing=irgym.Comparing(validation_inputs=inputs),
     )
     rows = {row.method: row for row in result.rows}
     for row in result.rows:

@@ -34,7 +34,7 @@ def test_compare_gives_what_the_command_writes(tmp_path: Path, capsys: pytest.Ca
 
 def test_the_baselines_ratio_has_one_key():
     data = irgym.compare(
-        "loops", ["loops://mm/8x8x8"], methods=("base",), comparing=irgym.Comparing(inputs=0)
+        "loops", ["loops://mm/8x8x8"], methods=("base",), comparing=irgym.Comparing(validation_inputs=0)
     ).to_json()
     assert data["baseline"] == "numpy" and data["rows"][0]["baseline_ratio"] > 0
     assert data["summary"]["base"]["baseline_ratio"]["mean"] > 0

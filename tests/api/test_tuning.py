@@ -14,7 +14,6 @@ import irgym
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.cli.main import main
 from irgym.core.schedule import Schedule
-from irgym.judging import patience
 from irgym.judging.plan import Plan
 from irgym.judging.result import Tuned
 from irgym.reporting.facts import facts_of
@@ -58,7 +57,7 @@ def test_a_search_says_where_time_is_short_for_its_candidates(
     takes_s: float, told: bool, monkeypatch: pytest.MonkeyPatch
 ):
     said: list[str] = []
-    monkeypatch.setattr(patience, "first_seconds", lambda *_: takes_s)
+    monkeypatch.setattr(Plan, "candidate_s", takes_s)
     monkeypatch.setattr(Plan, "search_s", 5.0)
     irgym.tune(
         PROGRAM, seconds=9.0, note=said.append, searching=irgym.Searching(search="greedy", evaluations=5)
@@ -156,6 +155,17 @@ def test_without_a_choice_the_policy_that_ships_leads():
     assert result.search is not None and (result.search.name, result.search.policy) == ("guided", "default")
     alone = irgym.tune(PROGRAM, searching=irgym.Searching(evaluations=4))
     assert alone.search is not None and (alone.search.name, alone.search.policy) == ("evolutionary", None)
+
+
+def test_quick_takes_the_compilers_schedule_or_the_better_one_of_an_earlier_search():
+    quick = irgym.Searching(quick=True)
+    first = irgym.tune(PROGRAM, searching=quick)
+    assert first.search is not None and (first.search.name, first.search.policy) == ("quick", None)
+    assert (first.cost, first.search.evaluations, first.validated) == (114.0, 2, True)
+    assert irgym.tune(URIS[3], searching=quick).no_gain, "the compiler's schedule reduces nothing there"
+    irgym.tune(PROGRAM, searching=irgym.Searching(search="greedy", evaluations=150))
+    again = irgym.tune(PROGRAM, searching=quick)
+    assert again.cost == 100.0 and again.search is None
 
 
 def test_an_objective_may_be_chosen_and_bad_requests_are_refused():

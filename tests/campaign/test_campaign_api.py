@@ -309,7 +309,7 @@ PUBLIC: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any]]] = [
     *((irgym.compare, ("passes",), {"methods": value}) for value in ((), ("magic",), ("guided",), 5, (5,))),
     *((irgym.compare, ("passes", programs), {}) for programs in ("x", ["x"], [5], 5, [None])),
     *((irgym.compare, ("passes",), {"limit": value}) for value in (0, -1, 1.5, "2", True)),
-    *((irgym.compare, ("passes",), {"inputs": value}) for value in (-1, 1.5, "2", 10**30)),
+    *((irgym.compare, ("passes",), {"validation_inputs": value}) for value in (-1, 1.5, "2", 10**30)),
     *((irgym.compare, ("passes",), {"also": value}) for value in (("colour",), (5,), "colour", 5)),
     *(
         (irgym.compare, ("passes",), {name: 5})

@@ -77,7 +77,7 @@ def test_compare_resumes(irgym: Command, tmp_path: Path):
     assert irgym(*some, "--programs", PROGRAM, LATE, "--resume")[0] == 0
     rows = read(file)["rows"]
     assert len(rows) == 6 and rows[2]["seconds"] == 1234.5
-    code, _, err = irgym(*some, "--programs", PROGRAM, "--resume", "--inputs", "2")
+    code, _, err = irgym(*some, "--programs", PROGRAM, "--resume", "--validation-inputs", "2")
     assert code == 2 and "validation_inputs = 1, not 2" in err
 
 
@@ -114,8 +114,8 @@ BAD = {
     ("replay", PROGRAM, "fold0", "--objective", "colour"): ("ops, time",),
     ("compare", "passes", "--objective", "colour"): ("ops, time",),
     ("compare", "passes", "--also", "colour"): ("ops, time",),
-    ("compare", "passes", "--inputs", "0"): ("--unvalidated",),
-    ("compare", "passes", "--inputs", "2", "--unvalidated"): ("exclude",),
+    ("compare", "passes", "--validation-inputs", "0"): ("--unvalidated",),
+    ("compare", "passes", "--validation-inputs", "2", "--unvalidated"): ("exclude",),
     ("compare", "passes", "--resume"): ("--json",),
     ("train", "passes", "--run", "x", "--objective", "colour"): ("ops, time",),
     ("train", "passes", "--run", "x", "--reward", "praise"): ("no reward 'praise'", "default, negative"),

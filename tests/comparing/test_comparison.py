@@ -13,9 +13,13 @@ from irgym.comparing.results import Comparison
 from irgym.comparing.rows import Row, like
 from irgym.comparing.summary import summarise
 from irgym.core.baseline import Baseline, Tuning
+from irgym.judging.judge import Judge
+from irgym.judging.patience import ENDLESS
+from irgym.judging.plan import SEARCHING
 from irgym.judging.statistics import Verdict
 from irgym.reporting.tables import table
 from irgym.search.budget import Budget
+from irgym.search.run import run_search
 
 GIVEN = ["base", "random", "evolutionary", "policy:mine", "guided:mine", "numpy", "other", "absent"]
 METHODS = [*GIVEN[:4], "raw:mine", *GIVEN[4:]]
@@ -221,3 +225,27 @@ def test_rows_of_the_same_program_are_ties():
         like(elsewhere, rows, "ort") == elsewhere
         and like(replace(itself, cost=None), rows, "ort").cost is None
     )
+
+
+def test_the_time_of_a_search_is_that_of_its_checks_too(environment, bench, load_policy, monkeypatch):
+    searched, checked = [], []
+
+    def search(strategy, task, evaluator, request):
+        searched.append(request.budget)
+        return run_search(strategy, task, evaluator, request)
+
+    def best_of(judge, found):
+        checked.append(judge.patience)
+        return real(judge, found)
+
+    real = Judge.best_of
+    monkeypatch.setattr("irgym.comparing.methods.run_search", search)
+    monkeypatch.setattr(Judge, "best_of", best_of)
+    for budget in (Budget(16, 9.0), Budget(16)):
+        plan = ComparisonPlan(environment, ("toy://easy",), ("random", "numpy"), budget)
+        run_comparison(plan, bench, Given(load_policy))
+    timed, free = searched
+    assert timed.evaluations == free.evaluations == 16 and free.seconds is None
+    assert SEARCHING * 9.0 <= timed.seconds < 9.0
+    hurried, endless = checked
+    assert 0.0 < hurried.whole_s <= 9.0 and endless == ENDLESS

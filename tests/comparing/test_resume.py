@@ -95,7 +95,7 @@ def test_rows_without_a_basis_are_computed_again(compare):
 def test_other_options_are_refused(compare):
     first, _, _ = compare()
     with pytest.raises(IrgymError, match="validation_inputs = 3, not 2: resume them with the options"):
-        compare(first, inputs=2)
+        compare(first, validation_inputs=2)
 
 
 def test_edited_sources_and_other_libraries_make_another_basis(environment, bench, monkeypatch):

@@ -8,7 +8,7 @@ import pytest
 from irgym.core.cost import Call
 from irgym.core.objective import TIME
 from irgym.core.task import Task
-from irgym.judging.patience import Patience, checks_bound
+from irgym.judging.patience import FEW, Patience, checks_bound
 from irgym.measure.timing import LONG_S
 
 
@@ -62,6 +62,16 @@ def test_rounds_end_where_patience_does():
 def test_a_comparison_has_as_many_rounds_as_there_is_time_for():
     assert Patience(run_s=3.0).comparison(15) == 15, "endless"
     assert Patience(whole_s=100.0, run_s=0.01).comparison(15) == 15
-    assert Patience(whole_s=29.0, run_s=1.0).comparison(15) == 3
-    assert Patience(whole_s=29.0, run_s=1.0).comparison(15, share=0.5) == 0, "warming up alone takes 16 s"
+    short = Patience(whole_s=29.0, run_s=1.0)
+    assert short.comparison(15, last=True) == 3
+    assert short.comparison(15) == 1, "a quarter of the time is kept for the last one"
+    assert short.comparison(15, share=0.5) == 0, "warming up alone takes 16 s"
     assert Patience(whole_s=0.0).comparison(15) == 0
+
+
+def test_a_few_rounds_of_the_last_comparison_are_left_out_only_where_they_take_long():
+    assert Patience(whole_s=0.0, run_s=0.1).comparison(15, last=True) == FEW
+    assert Patience(whole_s=0.0, run_s=0.1).comparison(1, last=True) == 1
+    assert Patience(whole_s=0.0, run_s=1.0).comparison(15, last=True) == 0
+    assert Patience(whole_s=0.0, run_s=0.1, prepare_s=9.0).comparison(15, last=True) == 0
+    assert Patience(whole_s=100.0, run_s=0.1).left_s == pytest.approx(97.2, abs=0.1)

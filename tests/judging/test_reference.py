@@ -146,7 +146,7 @@ def test_known_costs_are_not_measured_and_equal_programs_are_validated_once(comp
 
 
 def test_validation_can_be_left_out_and_the_table_says_so(compare, bench):
-    comparison = compare(inputs=0)
+    comparison = compare(validation_inputs=0)
     assert "validate" not in bench.calls and not any(row.validated for row in comparison.rows)
     assert "not validated" in printed(comparison)
     assert "checked on 1 random input and" in printed(compare())

@@ -17,6 +17,9 @@ DEFAULT_SECONDS = 10.0
 TUNING_SECONDS = 20.0
 """Time of `tune`, its checks included, likewise."""
 
+QUICK_SECONDS = 8.0
+"""The same without a search; most programs take less."""
+
 
 MOST = 10**9
 """Greatest number and greatest time in seconds that can be given: more is a slip of the pen."""

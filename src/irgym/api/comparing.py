@@ -41,7 +41,8 @@ def compare(
             options as in `beam:width=2,order=breadth`; a strategy, which the policy `default` leads if it
             needs one; a policy, as `irgym.policies.foreign.adapted` takes it, or a pair of a name and such a
             policy. By default the environment's own choice.
-        seconds: Time for each search on each program; 10 if no number of evaluations is given.
+        seconds: Time of each search on each program, with its checks and comparisons; 10 if no number of
+            evaluations is given. Methods without a search take what they take.
         seed: Seed of all random choices.
         comparing: Data set, other objectives, checks, and where the results are kept.
         measuring: Objective, back end, target and farm.
@@ -71,7 +72,7 @@ def compare(
         objective=measuring.objective,
         also=others,
         limits=measuring.limits,
-        inputs=comparing.inputs,
+        validation_inputs=comparing.validation_inputs,
     )
     folder = None if comparing.run_folder is None else RunFolder(Path(comparing.run_folder))
     loggers = Loggers() if folder is None else later_loggers(folder)

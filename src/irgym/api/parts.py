@@ -33,7 +33,8 @@ def tune_parts(
     """Tune each part of a program that has several, such as the functions of a file.
 
     A part that cannot be tuned costs only itself: the result says why. The parts share time and evaluations:
-    each gets an equal share of what those before it have left.
+    each gets an equal share of what those before it have left. An interrupt ends with the part that it meets,
+    as in `tune`, and leaves the others as they are.
 
     Args:
         program: A URI or a file, such as `cse:code.c`.
@@ -62,7 +63,7 @@ def tune_parts(
     results: list[Tuned] = []
     failures: dict[str, str] = {}
     with whole.bench() as bench:
-        for part in parts:
+        for place, part in enumerate(parts, 1):
             started = time.monotonic()
             try:
                 result = replace(whole, limits=left.share(), started=started).tune(bench, part)
@@ -73,8 +74,12 @@ def tune_parts(
             results.append(result)
             evaluations = 0 if result.search is None else result.search.evaluations
             left.spend(evaluations, time.monotonic() - started)
+            if result.cut_short:
+                failures |= dict.fromkeys(parts[place:], "the run was interrupted before its turn")
             if done is not None:
                 done(TunedParts(uri, tuple(results), dict(failures), home))
+            if result.cut_short:
+                break
     if not results:
         raise IrgymError(f"no part of {uri} can be tuned: {next(iter(failures.values()))}")
     return TunedParts(uri, tuple(results), failures, home)

@@ -13,6 +13,7 @@ from tyro.conf import Suppress, arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from irgym.api.checks import (
+    QUICK_SECONDS,
     TUNING_SECONDS,
     budget,
     check_count,
@@ -176,7 +177,9 @@ class Searching:
     """Continue from the schedules found before on this machine; `irgym history` shows them. Time and
     evaluations count from zero."""
     quick: bool = False
-    """Reuse the best known schedule; search only if there is none."""
+    """Without a search, in seconds: take the best schedule found before on this machine or, if there is none,
+    the best of the compiler's levels and default schedules, the policy's most probable episode, and a few
+    sketches."""
     evaluated: Suppress[OnEvaluated | None] = None
     """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
 
@@ -197,10 +200,8 @@ class Searching:
         """
         given = (self.evaluations, seconds, self.search, policy, self.evaluated)
         if self.quick and any(option is not None for option in given):
-            raise IrgymError(
-                "quick takes what was found before, without a search: leave out the search's options"
-            )
-        return budget(self.evaluations, seconds, TUNING_SECONDS)
+            raise IrgymError("quick takes what there is without a search: leave out the search's options")
+        return budget(self.evaluations, seconds, QUICK_SECONDS if self.quick else TUNING_SECONDS)
 
 
 @dataclass(frozen=True)
@@ -256,7 +257,7 @@ class Training:
     """Keep a copy of the policy after every so many iterations, in the folder `snapshots`."""
     compare_at_end: float | None = None
     """At the end, compare the policy with the environment's other methods on the test programs; each search
-    gets this many seconds for each program."""
+    gets this many seconds for each program, checks included."""
     hyperparameters: Suppress[Mapping[str, Any] | None] = None
     """Hyper-parameters of the agent by name, such as `{"lr": 3e-4}`."""
     loggers: Suppress[Sequence[Any]] = ()
@@ -362,8 +363,8 @@ class Comparing(Selecting):
     """Number of distinct candidates for each search on each program."""
     also: tuple[str, ...] = ()
     """Other objectives under which the schedules found are measured too."""
-    inputs: int | None = None
-    """Random inputs on which each result is checked; by default the environment's own number."""
+    validation_inputs: int | None = None
+    """Number of random inputs on which each result is checked; by default the environment's own number."""
     json: Path | None = None
     """Write the comparison as JSON to this file; it is kept up to date while the comparison runs."""
     run_folder: Path | None = None
@@ -375,8 +376,8 @@ class Comparing(Selecting):
     def __post_init__(self) -> None:
         super().__post_init__()
         budget(self.evaluations, None)
-        few = f"{self.inputs} inputs check nothing: give at least 1, or 0 for no checks"
-        check_whole(self.inputs, "inputs", 0, few)
+        few = f"{self.validation_inputs} inputs check nothing: give at least 1, or 0 for no checks"
+        check_whole(self.validation_inputs, "validation inputs", 0, few)
         texts_of(self.also, "objectives")
         for path, kind in ((self.json, "a file"), (self.run_folder, "a run folder")):
             if path is not None:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from irgym.judging.plan import Plan
     from irgym.judging.result import Tuned
     from irgym.judging.validator import Validator
+    from irgym.search.choosing import ChosenSearch
     from irgym.search.result import SearchResult
 
 RESUMED = 8
@@ -77,7 +78,8 @@ def tune(
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
             folder.
         seconds: Time of the whole, checks included; 20 where neither this nor the number of evaluations is
-            given. If the program is so slow that it takes longer, a warning on standard error says so.
+            given, 8 if it is to be quick. If the program is so slow that it takes longer, a warning on
+            standard error says so.
         seed: Seed of all random choices.
         searching: Options of the search.
         measuring: Objective, back end, target and farm.
@@ -87,6 +89,8 @@ def tune(
 
     Returns:
         The program after the best schedule, measured again. That of a torch module is called in its place.
+        An interrupt during the search ends the search alone, and one during the checks gives the best that is
+        validated so far: see `Tuned.interrupted`. A second one is raised.
 
     Raises:
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
@@ -155,7 +159,8 @@ class Tuning:
         if self.searching.quick and known:
             return self._known_best(bench, task, known[0], validator, original)
         result = self._searched(bench, task, known[:RESUMED], len(past), validator, original)
-        History().add(result, bench.conditions)
+        if not (result.interrupted and result.no_gain):
+            History().add(result, bench.conditions)
         return result
 
     def _known_best(
@@ -169,13 +174,14 @@ class Tuning:
         """Return the program after a schedule of the past."""
         from irgym.core.schedule import candidate_of
         from irgym.judging.judge import Judge
-        from irgym.judging.result import tuned
+        from irgym.judging.result import judged
         from irgym.search.result import SearchResult
 
+        patience = self._plan(bench, task).patience()
         self.note(f"{task.uri}: checking and evaluating the best known schedule")
-        judge = Judge(self.environment, bench, task, validator)
+        judge = Judge(self.environment, bench, task, validator, patience)
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
-        return tuned(judge, judge.best_of(found), None, original)
+        return judged(judge, found, original)
 
     def _searched(
         self,
@@ -199,22 +205,21 @@ class Tuning:
         from irgym.judging.judge import Judge
         from irgym.judging.patience import Checks
         from irgym.judging.progress import Progress
-        from irgym.judging.reference import default_schedules
-        from irgym.judging.result import Search, tuned
-        from irgym.search.choosing import chosen_search
+        from irgym.judging.reference import default_schedules, pipeline_schedules
+        from irgym.judging.result import Search, judged
         from irgym.search.policies import limited_as
         from irgym.search.request import SearchRequest
         from irgym.search.run import run_search
 
         named = limited(task, self.measuring.limits)
-        chosen = chosen_search(
-            self.environment, named, self.searching.search, self.policy, self.limits.evaluations
-        )
+        chosen = self._chosen(named)
         within = limited_as(named, chosen.policy)
         plan = self._plan(bench, task, validator)
         progress = Progress(task, chosen.label, plan.checks_s, self.note)
         seed = self.seed + AFRESH * resumed
-        known = [kept(within, schedule) for schedule in (*default_schedules(self.environment, task), *known)]
+        pipelines = pipeline_schedules if self.searching.quick else default_schedules
+        own = pipelines(self.environment, task)
+        known = [kept(within, schedule) for schedule in (*own, *known)]
         past = ask(bench.evaluator, CostHistory)
         limits = Budget(self.limits.evaluations, plan.search_s)
         request = SearchRequest(
@@ -227,30 +232,35 @@ class Tuning:
         self.note(f"{task.uri}: checking and evaluating the best of {found.evaluations} candidates")
         patience = plan.patience(hurried=found.interrupted)
         judge = Judge(self.environment, bench, task, validator, patience)
-        finding = judge.best_of(found)
-        complete = found.complete and not finding.left_out and not finding.rejected
-        search = Search(chosen.name, chosen.policy_name, found.evaluations, found.seconds, complete)
-        result = tuned(judge, finding, search, original)
-        return replace(result, checks=Checks(time.monotonic() - patience.started, plan.checks_s))
+        result = judged(judge, found, original)
+        complete = found.complete and not (result.left_out or result.rejected or result.interrupted)
+        counts = found.evaluations, found.seconds, complete, found.interrupted
+        search = Search(chosen.name, chosen.policy_name, *counts)
+        checks = Checks(time.monotonic() - patience.started, plan.checks_s)
+        return replace(result, search=search, checks=checks)
+
+    def _chosen(self, task: Task[Any]) -> "ChosenSearch":
+        """Return the search to use, and the policy that leads it."""
+        from irgym.search.choosing import chosen_search
+        from irgym.search.quick import quick_search
+
+        if self.searching.quick:
+            return quick_search(self.environment, task)
+        evaluations = self.limits.evaluations
+        return chosen_search(self.environment, task, self.searching.search, self.policy, evaluations)
 
     def _plan(self, bench: Bench, task: Task[Any], validator: "Validator") -> "Plan":
         """Evaluate the original program, which tells how long checks take, and divide the time."""
-        from irgym.judging.patience import first_seconds
-        from irgym.judging.plan import plan_of
+        from irgym.judging.plan import measured_plan
 
         self.note(f"{task.uri}: evaluating the original program")
-        started = time.monotonic()
-        validator.prepare(task)
-        [first] = bench.evaluator.evaluate([task.job(task.initial())])
-        first_s = time.monotonic() - started
-        plan = plan_of(task, first, first_s, self.limits.seconds, self.started)
-        candidate_s = first_seconds(task, first)
+        plan = measured_plan(task, bench.evaluator, self.limits.seconds, self.started, validator.prepare)
         if plan.overrun:
             print(f"irgym: {plan.overrun}", file=sys.stderr)
-        elif plan.search_s is not None and candidate_s > plan.search_s / FEW:
+        elif plan.search_s is not None and plan.candidate_s > plan.search_s / FEW:
             self.note(
-                f"{task.uri}: the original takes {candidate_s:.1f} s to compile and run, so the search may "
-                "try few candidates: more --seconds, or --farm local:N, try more"
+                f"{task.uri}: the original takes {plan.candidate_s:.1f} s to compile and run, so the search "
+                "may try few candidates: more --seconds, or --farm local:N, try more"
             )
         return plan
 

@@ -32,7 +32,8 @@ class Compare:
     programs: tuple[str, ...] = ()
     """URIs or files; by default a split of the data set."""
     seconds: float | None = None
-    """Time for each search on each program; 10 if no number of evaluations is given."""
+    """Time of each search on each program, with its checks and comparisons; 10 if no number of evaluations is
+    given. Methods without a search take what they take."""
     seed: int = 0
     """Seed of all random choices."""
     comparing: OmitArgPrefixes[Comparing] = field(default_factory=Comparing)
@@ -58,7 +59,7 @@ class Compare:
                     methods=words_in(self.methods) if self.methods else None,
                     seconds=self.seconds,
                     seed=self.seed,
-                    comparing=replace(self.comparing, also=also, inputs=self._inputs()),
+                    comparing=replace(self.comparing, also=also, validation_inputs=self._inputs()),
                     measuring=self.measuring,
                     observer=shown,
                 )
@@ -66,9 +67,9 @@ class Compare:
 
     def _inputs(self) -> int | None:
         """Return the number of inputs to check results on, 0 for no checks, None for the environment's."""
-        inputs = self.comparing.inputs
+        inputs = self.comparing.validation_inputs
         if self.unvalidated and inputs is not None:
-            raise IrgymError("--inputs and --unvalidated exclude each other: give one of them")
+            raise IrgymError("--validation-inputs and --unvalidated exclude each other: give one of them")
         if inputs is not None and inputs < 1:
             raise IrgymError(f"{inputs} inputs check nothing: give at least 1, or --unvalidated")
         return 0 if self.unvalidated else inputs

@@ -54,14 +54,14 @@ class ComparisonPlan:
         environment: Where the programs come from.
         programs: URIs.
         methods: As `parse_method` reads them; `policy:NAME` brings `raw:NAME` with it.
-        budget: What each search may spend on each program.
+        budget: What each search may spend on each program; the time includes its checks.
         seed: Seed of all random choices.
         backend: Back end of the environment; None for the preferred one.
         target: Name of the target; None for this machine.
         objective: What is minimised; None for the tasks' own.
         also: Other objectives under which the schedules that are found are measured too.
-        inputs: Random inputs on which results are checked, 0 for no checks; None for the environment's own
-            number.
+        validation_inputs: Number of random inputs on which results are checked, 0 for no checks; None for the
+            environment's own number.
         limits: Limits of the episodes of searches and policies, which take precedence over the policies'.
     """
 
@@ -74,7 +74,7 @@ class ComparisonPlan:
     target: str | None = None
     objective: str | None = None
     also: tuple[str, ...] = ()
-    inputs: int | None = None
+    validation_inputs: int | None = None
     limits: Limits = UNLIMITED
 
 
@@ -163,7 +163,7 @@ def run_comparison(
     loaded = _Loaded(policies or PolicyFiles(environment), tasks[0])
     chosen = _methods(plan, loaded)
     others = [other for other in others if other != tasks[0].objective]
-    inputs = environment.validation_inputs if plan.inputs is None else plan.inputs
+    inputs = environment.validation_inputs if plan.validation_inputs is None else plan.validation_inputs
     validator = Validator(bench, inputs, plan.seed)
     limited(tasks[0], plan.limits)  # refuses actions that do not exist
     conditions = Conditions(environment, bench, plan.budget, plan.seed, validator, limits=plan.limits)

@@ -19,6 +19,8 @@ from irgym.core.schedule import candidate_of
 from irgym.core.task import Task
 from irgym.judging.finding import Finding
 from irgym.judging.judge import Judge
+from irgym.judging.patience import ENDLESS, Patience
+from irgym.judging.plan import Plan, measured_plan
 from irgym.judging.reference import default_schedules
 from irgym.judging.validator import Validator
 from irgym.policies.policy import Policy
@@ -37,7 +39,7 @@ class Conditions:
     Attributes:
         environment: Where the programs come from.
         bench: Where they are measured.
-        budget: What a search may spend on a program.
+        budget: What a search may spend on a program; the time is that of the search and of its checks.
         seed: Seed of searches and of the inputs that results are checked on.
         validator: Checks results.
         tell: Called with a line of text on how a long method gets on.
@@ -70,9 +72,24 @@ class Conditions:
             return self.bench.evaluator
         return remembering.afresh()
 
-    def judge(self, task: Task[Any]) -> Judge:
+    def plan(self, task: Task[Any], evaluator: Evaluator, started: float) -> Plan | None:
+        """Return how the time of a search and its checks is divided; None if it is not limited.
+
+        Args:
+            task: The program; the original is evaluated.
+            evaluator: Source of its cost.
+            started: When the method began, on the monotonic clock.
+        """
+        if self.budget.seconds is None:
+            return None
+        plan = measured_plan(task, evaluator, self.budget.seconds, started, self.validator.prepare)
+        if plan.overrun and self.tell is not None:
+            self.tell(plan.overrun)
+        return plan
+
+    def judge(self, task: Task[Any], patience: Patience = ENDLESS) -> Judge:
         """Return the judge of a program."""
-        return Judge(self.environment, self.bench, task, self.validator)
+        return Judge(self.environment, self.bench, task, self.validator, patience)
 
 
 @dataclass(frozen=True)
@@ -159,17 +176,21 @@ class Searched:
     led_by: str = ""
 
     def solve(self, conditions: Conditions, task: Task[Any]) -> Outcome:
-        """Search, choose among the finalists, check and measure."""
+        """Search, choose among the finalists, check and measure, within the time of the conditions."""
+        started, evaluator = time.monotonic(), conditions.evaluator
         known = [] if self.policy is None else default_schedules(conditions.environment, task)
         within = conditions.limited(task, self.policy)
         known = [kept(within, schedule) for schedule in known]
+        plan = conditions.plan(task, evaluator, started)
+        budget = conditions.budget if plan is None else replace(conditions.budget, seconds=plan.search_s)
         request = SearchRequest(
-            conditions.budget, conditions.seed, self.policy, evaluated=conditions.evaluated, known=known
+            budget, conditions.seed, self.policy, evaluated=conditions.evaluated, known=known
         )
-        result = run_search(self.strategy, within, conditions.evaluator, request)
+        result = run_search(self.strategy, within, evaluator, request)
         if not result.finalists:
             raise IrgymError(f"none of {result.evaluations} candidates ran, not even the original program")
-        finding = conditions.judge(task).best_of(result)
+        patience = ENDLESS if plan is None else plan.patience()
+        finding = conditions.judge(task, patience).best_of(result)
         points = tuple((point.evaluations, point.seconds, point.cost) for point in result.trace)
         trace = Trace(task.uri, self.name, points, result.seconds)
         return replace(outcome_of(self.name, task, finding, result.seconds, result.evaluations), trace=trace)

@@ -29,6 +29,7 @@ class Finding:
         is_baseline: Whether this is the baseline itself, so that timings of the two in turn are noise.
         left_out: Action candidates that the search chose and whose effect no check could see.
         rejected: For each better program with wrong results, or that failed, a sentence that says why.
+        interrupted: What the checks were at when an interrupt ended them, in words; else empty.
     """
 
     actions: Schedule = field(repr=False)
@@ -45,6 +46,7 @@ class Finding:
     is_baseline: bool = False
     left_out: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
+    interrupted: str = ""
 
     @property
     def candidate(self) -> Candidate:

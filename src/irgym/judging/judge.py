@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,6 +16,7 @@ from irgym.core.schedule import Candidate, Schedule, candidate_of, original_of
 from irgym.core.task import Task
 from irgym.judging.finding import Finding
 from irgym.judging.patience import ENDLESS, Patience
+from irgym.judging.so_far import SoFar
 from irgym.judging.statistics import NOISE
 from irgym.judging.trials import CLOSE, Trials
 from irgym.judging.validator import Validator
@@ -56,6 +57,7 @@ class Judge:
         task: The program.
         validator: Compares results with the original's.
         patience: How long to repeat measurements.
+        so_far: What is validated so far.
     """
 
     environment: Environment
@@ -63,6 +65,7 @@ class Judge:
     task: Task[Any]
     validator: Validator
     patience: Patience = ENDLESS
+    so_far: SoFar = field(default_factory=SoFar, repr=False, compare=False)
 
     @cached_property
     def trials(self) -> Trials:
@@ -96,35 +99,48 @@ class Judge:
             WrongResultsError: Its results are wrong, or it fails where the original runs.
             IrgymError: It fails when it is measured.
         """
+        self.so_far.doing = "comparing its results with the original's"
         validation = self.validator(self.task, candidate.state, VALIDATING * self.patience.left_s)
-        original = self.same(candidate, self.original)
-        states = [candidate.state] if original else [self.original.state, candidate.state]
-        costs = self.trials.costs(states)
         # Baselines are timed: they cannot be compared with other costs.
         baseline = self.environment.reference_baseline if self.task.objective.timed else None
         itself = None if baseline is None else self.baseline_itself
-        is_baseline = itself is not None and self.same(candidate, itself)
-        versus, no_baseline = None, ""
-        if baseline is not None:
-            try:
-                versus = self.trials.versus(baseline, candidate.state)
-            except BaselineError as error:  # the noise of the baseline need not be known
-                no_baseline = "" if is_baseline else str(error)
-        peak_call = capabilities.peak_call(self.task, candidate.state)
-        return Finding(
-            actions=candidate.schedule,
-            state=candidate.state,
-            cost=costs[-1],
-            cost_as_written=costs[0],
-            validation=validation,
-            baseline=baseline,
-            versus=versus,
-            peak=self.bench.call(peak_call) if peak_call else None,
-            no_baseline=no_baseline,
-            running=capabilities.running(self.task, candidate.state),
-            no_gain=no_gain,
-            is_baseline=is_baseline,
+        finding = self._known(
+            Finding(
+                actions=candidate.schedule,
+                state=candidate.state,
+                cost=self.trials.least(candidate.state),
+                cost_as_written=self.trials.least(self.original.state),
+                validation=validation,
+                baseline=baseline,
+                versus=None,
+                running=capabilities.running(self.task, candidate.state),
+                no_gain=no_gain,
+                is_baseline=itself is not None and self.same(candidate, itself),
+            )
         )
+        self.so_far.doing = "measuring it again beside the original"
+        original = self.same(candidate, self.original)
+        states = [candidate.state] if original else [self.original.state, candidate.state]
+        costs = self.trials.costs(states)
+        finding = self._known(replace(finding, cost=costs[-1], cost_as_written=costs[0]))
+        if baseline is not None:
+            self.so_far.doing = f"timing it in turn with {baseline}"
+            try:
+                versus = self.trials.versus(baseline, candidate.state, last=True)
+                finding = replace(finding, versus=versus)
+            except BaselineError as error:  # the noise of the baseline need not be known
+                finding = replace(finding, no_baseline="" if finding.is_baseline else str(error))
+        peak_call = capabilities.peak_call(self.task, candidate.state)
+        if peak_call is None:
+            return self._known(finding)
+        self._known(finding)
+        self.so_far.doing = "timing it in turn with the machine's peak"
+        return self._known(replace(finding, peak=self.bench.call(peak_call)))
+
+    def _known(self, finding: Finding) -> Finding:
+        """Return a finding, and keep it in case of an interrupt."""
+        self.so_far.findings[self.task.key(finding.state)] = finding
+        return finding
 
     def best_of(self, found: SearchResult) -> Finding:
         """Validate and measure the best finalist of a search; the original program if that is no better.
@@ -297,23 +313,26 @@ class Judge:
         Raises:
             IrgymError: The original program fails a check or a measurement that it passed before.
         """
-        left_out: tuple[str, ...] = ()
-        rejected: dict[str, str] = {}
+        so_far = self.so_far
         while True:
+            key = self.task.key(candidate.state)
             original = self.same(candidate, self.original)
             try:
                 finding = self.confirm(self.original, KEPT) if original else self.confirm(candidate)
             except IrgymError as error:
                 if original:
                     raise
-                rejected[self.task.key(candidate.state)] = str(error)
+                so_far.reject(key, str(error))
             else:
                 unseen = finding.validation.unseen if finding.validation else ()
-                if not set(unseen) - set(left_out):
-                    return replace(finding, left_out=left_out, rejected=tuple(rejected.values()))
-                left_out = tuple(dict.fromkeys((*left_out, *unseen)))
-            kept = dict.fromkeys(self._without(known, left_out) for known in (candidate, *finalists))
-            others = [known for known in kept if self.task.key(known.state) not in rejected]
+                if not set(unseen) - set(so_far.left_out):
+                    rejected = tuple(so_far.rejected.values())
+                    return replace(finding, left_out=so_far.left_out, rejected=rejected)
+                del so_far.findings[key]
+                so_far.left_out = tuple(dict.fromkeys((*so_far.left_out, *unseen)))
+            so_far.doing = "choosing the next of the finalists"
+            kept = dict.fromkeys(self._without(known, so_far.left_out) for known in (candidate, *finalists))
+            others = [known for known in kept if self.task.key(known.state) not in so_far.rejected]
             candidate = next(iter(self.trials.ranked(others)), self.original)
 
     def _without(self, candidate: Candidate, left_out: Sequence[str]) -> Candidate:
@@ -336,6 +355,7 @@ class Judge:
         try:
             finding = self.confirm(choice.candidate, choice.no_gain)
         except IrgymError as error:  # its results are wrong, or it no longer runs
+            self.so_far.reject(self.task.key(choice.candidate.state), str(error))
             return replace(self.confirm(self.original, KEPT), rejected=(str(error),))
         if finding.cost <= finding.cost_as_written * (1.0 + NOISE):
             return finding
@@ -351,6 +371,7 @@ class Judge:
         name, versus, itself = self.environment.reference_baseline, finding.versus, self.baseline_itself
         if name is None or itself is None or versus is None or finding.is_baseline or versus.ratio >= 1.0:
             return finding
+        self.so_far.doing = f"timing it in turn with {name} again"
         try:
             again: Versus = self.trials.versus(name, finding.state)
         except BaselineError:  # no time is left
@@ -362,5 +383,6 @@ class Judge:
         try:
             baseline = self.confirm(choice.candidate, choice.no_gain)
         except IrgymError as error:  # slower than a wrong or failing program is still the best right one
+            self.so_far.reject(self.task.key(itself.state), str(error))
             return replace(finding, rejected=(*finding.rejected, str(error)))
         return replace(baseline, left_out=finding.left_out, rejected=finding.rejected)

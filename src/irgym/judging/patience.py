@@ -29,6 +29,15 @@ WARMING = 16
 """Runs that a comparison in turn takes beside its rounds: expected results are made, results checked, and
 caches warmed."""
 
+FEW = 3
+"""Rounds of the last comparison with the baseline for which time is kept."""
+
+KEPT = 0.25
+"""Share of the time of all checks that is kept for it at most."""
+
+LATE_S = 5.0
+"""Seconds that these few rounds may take where no time is left: more than that is left out."""
+
 FINAL = 3
 """Comparisons with the baseline otherwise: a finalist's that begins before time is up, the result's, and that
 of the original program where it turns out to be no better."""
@@ -62,21 +71,36 @@ class Patience:
         return time.monotonic() - self.started >= share * self.seconds
 
     @property
-    def left_s(self) -> float:
+    def last_s(self) -> float:
         """Seconds until all checks are to have ended; 0 if that is past."""
         return max(0.0, self.whole_s - (time.monotonic() - self.started))
 
-    def comparison(self, most: int, share: float = 1.0) -> int:
+    @property
+    def left_s(self) -> float:
+        """Seconds until the last comparison with the baseline is to begin; 0 if that is past."""
+        if math.isinf(self.whole_s):
+            return math.inf
+        return max(0.0, self.last_s - min(KEPT * self.whole_s, self._few_s))
+
+    @property
+    def _few_s(self) -> float:
+        """Seconds that a comparison of `FEW` rounds takes."""
+        return 2 * self.prepare_s + (WARMING + 4 * FEW) * self.run_s
+
+    def comparison(self, most: int, share: float = 1.0, last: bool = False) -> int:
         """Return for how many rounds of a comparison in turn there is time, `most` at most; 0 for none.
 
         Args:
             most: That many are enough.
             share: Share of the time left that the comparison may take.
+            last: Whether it is the last one with the baseline: it may take the time that was kept for it, and
+                a few rounds that take little are never left out.
         """
-        left_s = share * self.left_s - 2 * self.prepare_s
-        if math.isinf(left_s) or (WARMING + 4 * most) * self.run_s <= left_s:
-            return most if left_s > 0.0 else 0
-        return max(0, int((left_s / self.run_s - WARMING) / 4)) if self.run_s else 0
+        left_s = share * (self.last_s if last else self.left_s) - 2 * self.prepare_s
+        if left_s > 0.0 and (math.isinf(left_s) or (WARMING + 4 * most) * self.run_s <= left_s):
+            return most
+        rounds = max(0, int((left_s / self.run_s - WARMING) / 4)) if self.run_s else 0
+        return max(rounds, min(FEW, most)) if last and self._few_s <= LATE_S else rounds
 
     def rounds(self, most: int) -> Iterator[int]:
         """Yield the numbers of rounds: `most`, or fewer where time is up; one at least."""

@@ -1,11 +1,12 @@
-"""How the time of `tune` is divided between the search and the checks after it."""
+"""How the time of `tune`, or of a search of `compare`, is divided between the search and its checks."""
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from irgym.core.cost import Measurement
+from irgym.core.cost import Evaluator, Measurement
 from irgym.core.task import Task
 from irgym.judging.patience import Patience, checks_bound, first_seconds
 from irgym.search.budget import LEAST_S
@@ -82,16 +83,44 @@ class Plan:
         return Patience(CHOOSING * whole_s, whole_s, self.run_s, self.prepare_s)
 
     @property
+    def candidate_s(self) -> float:
+        """Seconds that a candidate takes, if it takes as long as the original program."""
+        return self.prepare_s + 2 * self.run_s
+
+    @property
     def overrun(self) -> str:
         """Sentence that says that the whole takes longer than it should; empty if it does not."""
-        expected_s = time.monotonic() - self.started + self.least_s
+        spent_s = time.monotonic() - self.started
+        expected_s = spent_s + self.least_s
         if expected_s <= OVERRUN * self.seconds + OVERRUN_S:
             return ""
         return (
-            f"preparing the original program takes {self.prepare_s:.1f} s and a run {self.run_s:.1f} s, so "
-            f"{self.seconds:g} s are too short: the search stops after its first candidates, and all takes "
-            f"{expected_s:.0f} s or more"
+            f"reading and evaluating the original program took {spent_s:.1f} s, preparing it takes "
+            f"{self.prepare_s:.1f} s and a run {self.run_s:.1f} s, so {self.seconds:g} s are too short: the "
+            f"search stops after its first candidates, and all takes {expected_s:.0f} s or more"
         )
+
+
+def measured_plan(
+    task: Task[Any],
+    evaluator: Evaluator,
+    seconds: float | None,
+    started: float,
+    prepare: Callable[[Task[Any]], None],
+) -> Plan:
+    """Evaluate the original program, and return the plan that follows.
+
+    Args:
+        task: The program.
+        evaluator: Source of its cost.
+        seconds: Time of the whole; None if it is not limited.
+        started: When the whole began, on the monotonic clock.
+        prepare: Does what does not depend on a candidate, such as `Validator.prepare`.
+    """
+    begun = time.monotonic()
+    prepare(task)
+    [first] = evaluator.evaluate([task.job(task.initial())])
+    return plan_of(task, first, time.monotonic() - begun, seconds, started)
 
 
 def plan_of(

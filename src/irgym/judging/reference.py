@@ -62,11 +62,24 @@ def default_schedules(environment: Environment, task: Task[Any]) -> list[Schedul
     return [] if schedule is None else [schedule]
 
 
+def pipeline_schedules(environment: Environment, task: Task[Any]) -> list[Schedule]:
+    """Return the schedules of all pipelines that are known on a program, if costs are exact; else none.
+
+    Raises:
+        IrgymError: A pipeline fails on this program.
+    """
+    names = [pipeline.name for pipeline in environment.pipelines] if task.objective.exact else []
+    return [schedule for name in names if (schedule := _schedule_of(name, task)) is not None]
+
+
 def _default_schedule(environment: Environment, task: Task[Any]) -> Schedule | None:
     """Return the schedule of the reference pipeline; None if there is none, or it is not known."""
     name = environment.reference_pipeline
-    if name is None:
-        return None
+    return None if name is None else _schedule_of(name, task)
+
+
+def _schedule_of(name: str, task: Task[Any]) -> Schedule | None:
+    """Return the schedule of a pipeline; None if it is not known."""
     try:
         return capabilities.pipeline(task, name)
     except UnknownPipelineError:

@@ -1,5 +1,6 @@
 """The result of tuning a program, or of replaying a schedule on it: all that the command line prints."""
 
+import sys
 from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import asdict, dataclass, field
@@ -17,12 +18,14 @@ from irgym.core.task import Task, form_of
 from irgym.judging.calls import time_calls
 from irgym.judging.finding import Finding, gain_ratio, over
 from irgym.judging.gains import LIMIT_S, Gain, gains_of
+from irgym.judging.interrupted import best_so_far
 from irgym.judging.judge import Judge
 from irgym.judging.original import Callables, Original, Stands
 from irgym.judging.patience import Checks
 from irgym.judging.reference import Reference, reference_of
 from irgym.judging.targets import machine_text
 from irgym.search.choosing import label
+from irgym.search.result import SearchResult
 
 
 @dataclass(frozen=True)
@@ -35,6 +38,7 @@ class Search:
         evaluations: Number of distinct candidates evaluated, the original program included.
         seconds: Wall-clock time.
         complete: Whether these were all that there are, so that none is better.
+        interrupted: Whether the user ended it.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Search:
     evaluations: int
     seconds: float
     complete: bool = False
+    interrupted: bool = False
 
     @property
     def label(self) -> str:
@@ -157,6 +162,11 @@ class Tuned(Finding):
         return time_calls(partial(ours, **keywords), partial(theirs, **keywords), inputs, rounds, detail)
 
     @property
+    def cut_short(self) -> bool:
+        """Whether an interrupt ended the search, or the checks after it."""
+        return bool(self.interrupted) or (self.search is not None and self.search.interrupted)
+
+    @property
     def peak_gflops(self) -> float | None:
         """The machine's peak in GFLOP/s, as timed in turn with the program."""
         if self.peak is None or self.gflops is None:
@@ -221,6 +231,7 @@ class Tuned(Finding):
                 "no_gain": self.no_gain or None,
                 "left_out": list(self.left_out),
                 "rejected": list(self.rejected),
+                "interrupted": self.interrupted or None,
                 "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
                 "reference": None if reference is None else reference.name,
@@ -249,10 +260,41 @@ class Tuned(Finding):
 
 def _gains(judge: Judge, finding: Finding) -> tuple[Gain, ...]:
     """Return what the actions gain; nothing where that is to be timed and no time is left."""
-    if judge.task.objective.timed and not judge.patience.comparison(ROUNDS):
+    if finding.interrupted:
         return ()
-    limit_s = min(LIMIT_S, judge.patience.left_s)
+    left_s = judge.patience.last_s
+    if judge.task.objective.timed and not (left_s and judge.patience.comparison(ROUNDS, last=True)):
+        return ()
+    limit_s = min(LIMIT_S, left_s)
     return gains_of(judge.bench, judge.task, finding.actions, limit_s)
+
+
+def judged(judge: Judge, found: SearchResult, original: Original | None = None) -> Tuned:
+    """Return the best of what a search found as a result, without the search itself.
+
+    The first interrupt ends the checks: the result is then the best that is validated so far.
+
+    Args:
+        judge: The judge.
+        found: Outcome of the search.
+        original: As for `tuned`.
+
+    Raises:
+        IrgymError: As for `tuned`; or the original program no longer runs.
+        KeyboardInterrupt: The user interrupted twice, the search included.
+    """
+    try:
+        judge.so_far.best = judge.best_of(found)
+        judge.so_far.doing = "finding out what its parts gain"
+        return tuned(judge, judge.so_far.best, None, original)
+    except KeyboardInterrupt:
+        if found.interrupted:
+            raise
+        print(
+            "irgym: interrupted: the best that is validated so far follows; interrupt again to stop",
+            file=sys.stderr,
+        )
+    return tuned(judge, best_so_far(judge, found), None, original)
 
 
 def tuned(judge: Judge, finding: Finding, search: Search | None, original: Original | None = None) -> Tuned:
@@ -280,7 +322,7 @@ def tuned(judge: Judge, finding: Finding, search: Search | None, original: Origi
         steps=_gains(judge, finding),
         program_after=task.describe(finding.state),
         gflops=None if work is None else work / finding.cost,
-        reference=reference_of(judge.environment, bench, task),
+        reference=None if finding.interrupted else reference_of(judge.environment, bench, task),
         search=search,
         machine=machine_text(bench, task),
         date=datetime.now(UTC).isoformat(timespec="seconds"),

@@ -6,7 +6,7 @@ take turns, and the least of several costs counts.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import geometric_mean
 from typing import Any
 
@@ -64,16 +64,24 @@ class Trials:
         bench: Where programs run.
         task: The program.
         patience: How long to repeat measurements.
+        seen: The least cost measured of each program that ran, by key.
     """
 
     bench: Bench
     task: Task[Any]
     patience: Patience = ENDLESS
+    seen: dict[str, float] = field(default_factory=dict[str, float], repr=False, compare=False)
 
     def measure(self, state: Any) -> Measurement:
         """Measure a state without the cost cache."""
         [measurement] = self.bench.measure([self.task.job(state)])
+        if measurement.ok:
+            self.seen[self.task.key(state)] = min(self.least(state), measurement.cost)
         return measurement
+
+    def least(self, state: Any) -> float:
+        """Return the least cost measured of a state's program so far; infinite if it was not measured."""
+        return self.seen.get(self.task.key(state), math.inf)
 
     def costs(self, states: Sequence[Any]) -> list[float]:
         """Return for each state the least of several costs measured in turn, or its known cost.
@@ -132,6 +140,7 @@ class Trials:
         timeout_s: float | None = None,
         told: Callable[[str], None] | None = None,
         share: float = 1.0,
+        last: bool = False,
     ) -> Versus:
         """Time a state in turn with a baseline.
 
@@ -141,12 +150,13 @@ class Trials:
             timeout_s: Time limit; by default that of a candidate.
             told: Called with a line of text on how a baseline that tunes gets on.
             share: Share of the time left for checks that it may take, by the number of its rounds.
+            last: Whether time was kept for it; see `Patience.comparison`.
 
         Raises:
             BaselineError: The baseline cannot compute the program, or no time is left.
             IrgymError: The state fails.
         """
-        rounds = self.patience.comparison(VERSUS_ROUNDS, share)
+        rounds = self.patience.comparison(VERSUS_ROUNDS, share, last)
         if not rounds:
             raise BaselineError(f"no time was left to time it in turn with {baseline}: give more seconds")
         call = capabilities.baseline_call(self.task, baseline, state, rounds)

@@ -49,6 +49,8 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     if result.running:
         facts.append(("session", result.running))
     facts.append(("validated", _validation_text(result)))
+    if result.interrupted:
+        facts.append(("interrupted", result.interrupted))
     if result.left_out:
         facts.append(("left out", f"no check could see the effect of {', '.join(result.left_out)}"))
     facts += [("rejected", f"a program that costs less: {reason}") for reason in result.rejected]

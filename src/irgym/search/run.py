@@ -45,15 +45,18 @@ def run_search(
         if not (request.stoppable and session.finalists):
             raise
         interrupted = True
+    finalists = [node for _, node in session.finalists]
+    try:
+        # Where transitions are slow, minimising takes time: other finalists wait until one is chosen.
+        if finalists and not is_ordered(task):
+            finalists[0] = minimise(task, finalists[0], _spare(request.budget.seconds))
+    except KeyboardInterrupt:
+        if not request.stoppable or interrupted:
+            raise
+        interrupted = True
     free = limits_of(task) == UNLIMITED  # within limits, the best of all programs may be out of reach
     return SearchResult(
-        # Where transitions are slow, minimising takes time: other finalists wait until one is chosen.
-        finalists=tuple(
-            minimise(task, node, _spare(request.budget.seconds))
-            if place == 0 and not is_ordered(task)
-            else node
-            for place, (_, node) in enumerate(session.finalists)
-        ),
+        finalists=tuple(finalists),
         cost=session.best_cost,
         first_cost=session.first_cost,
         evaluations=session.evaluations,

@@ -13,6 +13,7 @@ from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.tune import Tune
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.programs.uris import KERNELS
+from irgym.judging.validator import Validator
 
 SOURCE = """
 int f(int *p, int n) { int s = p[n * 3]; if (s > 1) s += p[n * 3]; return s; }
@@ -83,6 +84,21 @@ def test_a_run_that_is_cut_short_leaves_what_it_had(
     assert [part["program"] for part in load(json.read_text())["parts"]] == begun[:1]
     shared = load(json.read_text())["parts"][0]["schedule"]
     assert shared and not CSE.task(f"cse:{written}#f").names and CSE.task(f"cse:{written}#g").names
+
+
+def test_an_interrupt_ends_with_the_function_that_it_meets(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    def interrupted(*arguments: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Validator, "__call__", interrupted)
+    written, json = tmp_path / "out.ll", tmp_path / "out.json"
+    Tune(str(file), searching=Searching(evaluations=8), export=written, json=json).run()
+    data = load(json.read_text())
+    assert [(part["program"], part["schedule"]) for part in data["parts"]] == [(f"cse:{file}#f", "")]
+    assert data["parts"][0]["interrupted"] and list(data["failures"]) == [f"cse:{file}#g"]
+    assert "interrupted before its turn" in capsys.readouterr().out and written.exists()
 
 
 def test_all_columns_are_printed_where_there_is_no_terminal(file: Path, capsys: pytest.CaptureFixture[str]):

@@ -20,9 +20,13 @@ from onnxruntime.quantization import (
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
 from irgym.core.actions import Action
+from irgym.core.cost import Validation
 from irgym.envs.graph.actions import STOP, STOP_ALL
+from irgym.envs.graph.checking.checks import checks_on
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
+from irgym.envs.graph.running.artefacts import model_at
+from irgym.envs.graph.running.sessions import Program
 from irgym.envs.graph.sketches import INTEGERS, UNSIGNED, closed, quantised_stages
 from irgym.envs.graph.state import GraphState
 from irgym.envs.graph.task import GraphTask
@@ -209,3 +213,35 @@ def test_no_rule_fails_on_a_quantised_model(tmp_path: Path, form: QuantFormat):
         kind, name = pairs[int(rng.integers(len(pairs)))]
         state = task.step(state, Action(kind, candidate=name))
     assert not task.failures.counts
+
+
+def softmax(folder: Path, scale: float) -> GraphTask:
+    """Return the task of a softmax between pairs in QDQ, whose results have steps of 1 / 255."""
+    constants = {"s": np.float32(0.05), "z": np.uint8(120), "k": np.float32(scale), "o": np.float32(1 / 255)}
+    weights = [numpy_helper.from_array(np.array(value), name) for name, value in constants.items()]
+    weights.append(numpy_helper.from_array(np.array(0, np.uint8), "n"))
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "s", "z"], ["q"]),
+        helper.make_node("DequantizeLinear", ["q", "k", "z"], ["d"]),
+        helper.make_node("Softmax", ["d"], ["p"]),
+        helper.make_node("QuantizeLinear", ["p", "o", "n"], ["r"]),
+        helper.make_node("DequantizeLinear", ["r", "o", "n"], ["y"]),
+    ]
+    path = folder / f"softmax-{scale}.onnx"
+    onnx.save(model_of(nodes, weights, (16, 33)), path)
+    return GRAPH.task(f"graph:{path}")
+
+
+def judged(task: GraphTask, other: GraphTask, level: str) -> Validation:
+    checks_on.cache_clear()
+    run = Program(other.graph, model_at(other.path).weights, 1, level).run
+    return checks_on(task.path, 1, 0).judge(run)
+
+
+def test_a_softmax_of_integers_that_rounds_down_is_right(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    task = softmax(tmp_path, 0.05)
+    accepted = judged(task, task, "all")
+    assert accepted.ok and accepted.checked and judged(task, task, "off").error == 0.0
+    assert not judged(task, softmax(tmp_path, 0.06), "off").ok, "a wrong scale is still found"
+    monkeypatch.setattr("irgym.envs.graph.checking.changes.DOWN", 0.0)
+    assert not judged(task, task, "all").ok, "ONNX Runtime rounds results of softmaxes down"

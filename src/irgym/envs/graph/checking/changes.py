@@ -1,14 +1,14 @@
-"""Changed last bits within a model: of the constants of its branches and loop bodies, and of its gates.
+"""Other rounding within a model: of constants of branches and loop bodies, of gates, of quantised softmaxes.
 
 Weights that rules see are changed by `rounding`; a body's constants are part of an operator, and ONNX Runtime
 computes a sigmoid as 1/2 plus an odd function, so that a small result has the error of a number close to 1/2,
-whatever its inputs are.
+whatever its inputs are. Its softmax of integers rounds down, where the model says to the nearest step.
 """
 
 # The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,6 +25,9 @@ GATES = frozenset({"GRU", "LSTM", "Sigmoid"})
 
 SHIFTS = (2.0, -2.0)
 """Changes of the results of gates, in units in the last place below 1/2, in turn."""
+
+DOWN = -(0.5 - 2.0**-12)
+"""Change, in steps, that makes rounding to the nearest one round down; whole numbers stay."""
 
 FLOATING = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 """Element types that are changed."""
@@ -77,6 +80,41 @@ def shift_gates(model: ModelProto, way: int) -> None:
         _shift_gates(graph, kinds, SHIFTS[way % len(SHIFTS)])
 
 
+def truncate_softmaxes(model: ModelProto, dtypes: Mapping[str, str]) -> None:
+    """Round the results of softmaxes down where they are quantised, not to the nearest step.
+
+    So ONNX Runtime's operator QLinearSoftmax does, which its optimiser puts in the place of both.
+
+    Args:
+        model: The model. It is changed.
+        dtypes: Element types of its values, by name.
+    """
+    graph = model.graph
+    softmaxes = {name for node in graph.node if _is(node, "Softmax") for name in node.output}
+    scales = {
+        scale.name: numpy_helper.to_array(scale).reshape(())
+        for scale in graph.initializer
+        if list(scale.dims) in ([], [1]) and scale.data_type in FLOATING
+    }
+    nodes: list[NodeProto] = []
+    for node in graph.node:
+        scale = scales.get(node.input[1]) if _is(node, "QuantizeLinear") else None
+        value = node.input[0] if node.input else ""
+        if scale is not None and value in softmaxes and dtypes.get(value) == scale.dtype.name:
+            name = f"{value}/{node.output[0]}"
+            shift = numpy_helper.from_array(np.asarray(scale * DOWN, scale.dtype))
+            nodes.append(helper.make_node("Constant", [], [f"{name}/shift"], value=shift))
+            nodes.append(helper.make_node("Add", [value, f"{name}/shift"], [f"{name}/down"]))
+            node.input[0] = f"{name}/down"
+        nodes.append(node)
+    if len(nodes) > len(graph.node):
+        _replace_nodes(graph, nodes)
+
+
+def _is(node: NodeProto, operator: str) -> bool:
+    return node.op_type == operator and node.domain in DEFAULT
+
+
 def _is_gate(node: NodeProto) -> bool:
     return node.op_type in GATES and node.domain in DEFAULT
 
@@ -96,6 +134,11 @@ def _shift_gates(graph: GraphProto, kinds: Mapping[str, int], units: float) -> N
                 value = numpy_helper.from_array(shift)
                 nodes.append(helper.make_node("Constant", [], [f"{name}/shift"], value=value))
                 nodes.append(helper.make_node("Add", [f"{name}/exact", f"{name}/shift"], [name]))
+    _replace_nodes(graph, nodes)
+
+
+def _replace_nodes(graph: GraphProto, nodes: Sequence[NodeProto]) -> None:
+    """Replace the nodes of a graph; some of the new ones may be among them."""
     made = [NodeProto.FromString(node.SerializeToString()) for node in nodes]
     del graph.node[:]
     graph.node.extend(made)

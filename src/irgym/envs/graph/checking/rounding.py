@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.graph.checking.changes import change_bodies, shift_gates
+from irgym.envs.graph.checking.changes import change_bodies, shift_gates, truncate_softmaxes
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.weights import Weight, Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of, used_weights
@@ -190,10 +190,12 @@ def _runner(graph: Graph, weights: Weights, way: int | None = None) -> Callable[
 
 
 def _changed(graph: Graph, weights: Weights, way: int) -> Opened:
-    """Return a graph with changed last bits of its weights, its bodies' constants and its gates."""
+    """Return a graph with other rounding of its weights, bodies' constants, gates and quantised softmaxes."""
     seed = SEED + way
     moved = _Nudged(weights, seed, {weight.digest for weight in thresholds(graph).values()})
     model = model_of(graph, moved, whole=False)
     change_bodies(model, lambda array, place: nudged(array, (seed, place)), COMPARISONS)
     shift_gates(model, way)
+    if way % 2:
+        truncate_softmaxes(model, {name: kind.dtype for name, kind in graph.types.items()})
     return Opened(model, arrays_apart(graph, moved), threads=1)
