@@ -177,7 +177,7 @@ class Tuning:
         from irgym.judging.result import judged
         from irgym.search.result import SearchResult
 
-        patience = self._plan(bench, task).patience()
+        patience = self._plan(bench, task, validator).patience()
         self.note(f"{task.uri}: checking and evaluating the best known schedule")
         judge = Judge(self.environment, bench, task, validator, patience)
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
