@@ -7,7 +7,7 @@ from typing import Any
 
 from irgym.core.cost import Measurement
 from irgym.core.task import Task
-from irgym.judging.patience import Patience, checks_bound, first_seconds
+from irgym.judging.patience import Patience, checks_bound, first_seconds, run_seconds
 from irgym.search.budget import LEAST_S
 
 SHARE = 0.4
@@ -48,7 +48,7 @@ class Plan:
         bound_s: What checks take at most, if they are not hurried.
         checks_s: Seconds that they get.
         least_s: What they take at least.
-        run_s: Time of one run of the original program.
+        run_s: Time of one run of the original program on each of its inputs.
         prepare_s: Time for preparing it, such as compiling.
     """
 
@@ -106,8 +106,9 @@ def plan_of(
         seconds: Time of the whole; None if it is not limited.
         started: When the whole began, on the monotonic clock.
     """
-    run_s = first.cost * 1e-9 if task.objective.timed and first.ok else 0.0
-    bound_s = checks_bound(task, first.cost, max(first_s, first_seconds(task, first)))
+    run_s = run_seconds(task, first)
+    took_s = max(first_s, first_seconds(task, first))
+    bound_s = checks_bound(task, first.cost, took_s, task.job(task.initial()).runs)
     least_s = LEAST_CHECKS_S + LEAST_PROGRAMS * first.compile_s + LEAST_RUNS * run_s
     whole_s = math.inf if seconds is None else seconds
     share_s = SHARE * (whole_s - (time.monotonic() - started))

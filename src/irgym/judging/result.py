@@ -223,6 +223,7 @@ class Tuned(Finding):
                 "rejected": list(self.rejected),
                 "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
+                "at_sizes": [asdict(timed) for timed in self.versus.at] if self.versus else [],
                 "reference": None if reference is None else reference.name,
                 "reference_cost": None if reference is None else reference.cost,
                 "reference_ratio": self.reference_ratio,

@@ -36,6 +36,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         factor = max(result.baseline_ratio, 1 / result.baseline_ratio)
         rounds = f"median of {len(result.versus.ratios)} rounds"
         facts.append(("baseline", f"{factor:.2f}x {verdict} than {result.versus.detail}; {rounds}"))
+    facts += _at_sizes(result)
     if result.versus is not None and result.baseline_noise is not None:
         low, high = result.baseline_noise
         noise = f"timings of the two in turn differ by noise alone, {low:.2f} to {high:.2f}"
@@ -81,6 +82,16 @@ def change_text(result: Tuned) -> tuple[str, str] | None:
         return None
     changes = [f"{label} {first} -> {second}" for label, first, second in counts(before, after)]
     return before.parts, ", ".join(changes) or "as many of each kind as before"
+
+
+def _at_sizes(result: Tuned) -> list[tuple[str, str]]:
+    """Return a line for each size, if the program was timed at several."""
+    facts: list[tuple[str, str]] = []
+    for timed in result.versus.at if result.versus else ():
+        ours, theirs = (cost_text(time, result.objective) for time in (timed.ours_ns, timed.baseline_ns))
+        against = "" if result.is_baseline else f", the baseline {theirs}; {timed.ratio:.2f}x over it"
+        facts.append((f"at {timed.sizes}", f"{ours}{against}; {timed.share:.3g} of the calls"))
+    return facts
 
 
 def _reference_text(result: Tuned) -> str:

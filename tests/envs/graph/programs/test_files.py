@@ -13,7 +13,7 @@ import irgym
 from irgym.base.errors import BaselineError, ProgramError
 from irgym.core.cost import Outcome
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.checks import SEED, checked_on
+from irgym.envs.graph.checking.cases import SEED, checked_on
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import upgrading
