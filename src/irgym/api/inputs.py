@@ -62,10 +62,11 @@ def _sized(program: object, sizes: Sizes) -> str:
 
 def _size_text(given: object) -> str:
     """Return sizes and their weight as on the command line."""
-    sizes, weight = given, None
-    if isinstance(given, tuple) and len(cast("tuple[object, ...]", given)) == 2:
-        sizes, weight = cast("tuple[object, object]", given)
-    named = cast("Mapping[object, object]", sizes) if isinstance(sizes, Mapping) else {}
+    pair = cast("tuple[object, ...]", given) if isinstance(given, tuple) else (given, None)
+    sizes, weight = pair if len(pair) == 2 else (None, None)
+    named: Mapping[object, object] = (
+        cast("Mapping[object, object]", sizes) if isinstance(sizes, Mapping) else {}
+    )
     if not named or not all(
         isinstance(name, str) and isinstance(size, int) and not isinstance(size, bool)
         for name, size in named.items()

@@ -90,7 +90,7 @@ def _at_sizes(result: Tuned) -> list[tuple[str, str]]:
     for timed in result.versus.at if result.versus else ():
         ours, theirs = (cost_text(time, result.objective) for time in (timed.ours_ns, timed.baseline_ns))
         against = "" if result.is_baseline else f", the baseline {theirs}; {timed.ratio:.2f}x over it"
-        facts.append((f"at {timed.sizes}", f"{ours}{against}; {timed.share:.3g} of the calls"))
+        facts.append((f"at {timed.sizes}", f"{ours}{against}; {100 * timed.share:.3g} % of the calls"))
     return facts
 
 

@@ -195,6 +195,6 @@ def stages(
     timing = replace(timing_of(threads), sample_ns=STAGE_SAMPLE_NS)
     timed: list[Pairs] = []
     for case in cases:
-        runs = (program.bound(case.feeds).run for program in (first, second))
-        timed.append(interleave(*runs, rounds, timing))
+        ours, theirs = (program.bound(case.feeds).run for program in (first, second))
+        timed.append(interleave(ours, theirs, rounds, timing))
     return _means(cases, timed)

@@ -135,7 +135,7 @@ def test_a_result_tells_its_time_at_each_size(path: Path):
     result = irgym.replay(path, "stop", sizes=[({"batch": 1, "width": 6}, 7), ({"batch": 3, "width": 9}, 3)])
     assert result.program == f"graph:{path}?sizes=batch=1,width=6:7&sizes=batch=3,width=9:3"
     facts = dict(facts_of(result))
-    assert "0.7 of the calls" in facts["at batch=1,width=6"] and "0.3 of" in facts["at batch=3,width=9"]
+    assert "; 70 % of the calls" in facts["at batch=1,width=6"] and "; 30 % of" in facts["at batch=3,width=9"]
     assert [at["sizes"] for at in result.to_json()["at_sizes"]] == ["batch=1,width=6", "batch=3,width=9"]
     assert result.validated and "also at batch=3, width=9" in facts["validated"]
     [at, _] = result.versus.at if result.versus else []
