@@ -121,7 +121,7 @@ def test_tools_that_take_whole_models_are_left_out(tmp_path: Path, monkeypatch: 
     task = GRAPH.task(f"graph:{written(tmp_path)}?batch=2")
     monkeypatch.setattr(peers, "INSIDE", HEAVY)
     with pytest.raises(BaselineError, match="weights inside take less than 2: leave them out"):
-        peers.Original(task.uri, task.path, {}, 1).model()
+        peers.Original(task.uri, task.path, (), 1).model()
 
 
 def test_heavy_weights_of_other_types_are_brought_inside(tmp_path: Path):
