@@ -177,6 +177,9 @@ class Searching:
     evaluations count from zero."""
     quick: bool = False
     """Reuse the best known schedule; search only if there is none."""
+    fixed: bool = True
+    """Where an ONNX file leaves sizes open, also look for a result that is fixed to those measured, in 30 %
+    of the seconds, and say what it gains; `--export model.onnx` then writes it to model.fixed.onnx."""
     evaluated: Suppress[OnEvaluated | None] = None
     """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
 

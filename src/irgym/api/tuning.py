@@ -25,6 +25,7 @@ from irgym.core.cost import CostHistory
 from irgym.core.environment import Environment
 from irgym.core.limits import kept, limited, within
 from irgym.core.task import Task
+from irgym.judging.plan import SHARE
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 
@@ -122,6 +123,7 @@ class Tuning:
         seed: Seed of all random choices.
         note: Called with a line of text when something new begins.
         started: When the whole began, on the monotonic clock.
+        checking: Share of the time left after evaluating the original program that checks get.
     """
 
     environment: Environment
@@ -132,6 +134,7 @@ class Tuning:
     seed: int
     note: Note
     started: float = field(default_factory=time.monotonic)
+    checking: float = SHARE
 
     def bench(self) -> Bench:
         """Start the bench."""
@@ -158,7 +161,7 @@ class Tuning:
         validator = Validator(bench, self.environment.validation_inputs, self.seed)
         if self.searching.quick and known:
             return self._known_best(bench, task, known[0], validator, original)
-        result = self._searched(bench, task, known[:RESUMED], len(past), validator, original)
+        result = self.searched(bench, task, known[:RESUMED], len(past), validator, original)
         History().add(result, bench.conditions)
         return result
 
@@ -181,7 +184,7 @@ class Tuning:
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
         return tuned(judge, judge.best_of(found), None, original)
 
-    def _searched(
+    def searched(
         self,
         bench: Bench,
         task: Task[Any],
@@ -200,6 +203,7 @@ class Tuning:
             validator: Compares results with the original's.
             original: The object that the program was made of.
         """
+        from irgym.api.fixing import fixing_of
         from irgym.judging.judge import Judge
         from irgym.judging.patience import Checks
         from irgym.judging.progress import Progress
@@ -217,7 +221,8 @@ class Tuning:
         within = limited_as(named, chosen.policy)
         if not task.objective.timed:  # nothing that runs beside the search disturbs it
             validator.prepare(task)
-        plan = self._plan(bench, task)
+        fixing = fixing_of(self, task, self._plan(bench, task), original is not None)
+        plan = fixing.plan
         progress = Progress(task, chosen.label, plan.checks_s, self.note)
         seed = self.seed + AFRESH * resumed
         known = [kept(within, schedule) for schedule in (*default_schedules(self.environment, task), *known)]
@@ -237,7 +242,8 @@ class Tuning:
         complete = found.complete and not finding.left_out and not finding.rejected
         search = Search(chosen.name, chosen.policy_name, found.evaluations, found.seconds, complete)
         result = tuned(judge, finding, search, original)
-        return replace(result, checks=Checks(time.monotonic() - patience.started, plan.checks_s))
+        checks = Checks(time.monotonic() - patience.started, plan.checks_s)
+        return fixing.beside(self, bench, replace(result, checks=checks), found.interrupted)
 
     def _plan(self, bench: Bench, task: Task[Any]) -> "Plan":
         """Evaluate the original program, which tells how long checks take, and divide the time."""
@@ -248,7 +254,7 @@ class Tuning:
         started = time.monotonic()
         [first] = bench.evaluator.evaluate([task.job(task.initial())])
         first_s = time.monotonic() - started
-        plan = plan_of(task, first, first_s, self.limits.seconds, self.started)
+        plan = plan_of(task, first, first_s, self.limits.seconds, self.started, self.checking)
         candidate_s = first_seconds(task, first)
         if plan.overrun:
             print(f"irgym: {plan.overrun}", file=sys.stderr)

@@ -2,7 +2,7 @@
 
 import math
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from irgym.core.cost import Measurement
@@ -72,6 +72,12 @@ class Plan:
             return None
         return max(LEAST_S, SEARCHING * self.seconds, self.left_s - self.checks_s)
 
+    def without(self, seconds: float) -> "Plan":
+        """Return the plan of what comes before some last seconds of the whole."""
+        share_s = SHARE * (self.left_s - seconds)
+        checks_s = min(self.bound_s, max(share_s, self.least_s))
+        return replace(self, seconds=self.seconds - seconds, checks_s=checks_s)
+
     def patience(self, hurried: bool = False) -> Patience:
         """Return the patience of checks that begin now; of the least ones where the user waits."""
         if hurried:
@@ -95,7 +101,12 @@ class Plan:
 
 
 def plan_of(
-    task: Task[Any], first: Measurement, first_s: float, seconds: float | None, started: float
+    task: Task[Any],
+    first: Measurement,
+    first_s: float,
+    seconds: float | None,
+    started: float,
+    share: float = SHARE,
 ) -> Plan:
     """Return the plan for a program.
 
@@ -105,12 +116,13 @@ def plan_of(
         first_s: Seconds that it took now.
         seconds: Time of the whole; None if it is not limited.
         started: When the whole began, on the monotonic clock.
+        share: Share of the time left that checks get, if they need it.
     """
     run_s = run_seconds(task, first)
     took_s = max(first_s, first_seconds(task, first))
     bound_s = checks_bound(task, first.cost, took_s, task.job(task.initial()).runs)
     least_s = LEAST_CHECKS_S + LEAST_PROGRAMS * first.compile_s + LEAST_RUNS * run_s
     whole_s = math.inf if seconds is None else seconds
-    share_s = SHARE * (whole_s - (time.monotonic() - started))
+    share_s = share * (whole_s - (time.monotonic() - started))
     checks_s = min(bound_s, max(share_s, least_s))
     return Plan(whole_s, started, bound_s, checks_s, least_s, run_s, first.compile_s)

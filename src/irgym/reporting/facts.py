@@ -45,6 +45,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         facts.append(("baseline", f"the baseline itself: {result.baseline}"))
     if result.no_baseline:
         facts.append(("baseline", f"none: {result.no_baseline}"))
+    facts += _fixed_text(result)
     if result.no_gain:
         facts.append(("no gain", result.no_gain))
     if result.running:
@@ -92,6 +93,19 @@ def _at_sizes(result: Tuned) -> list[tuple[str, str]]:
         against = "" if result.is_baseline else f", the baseline {theirs}; {timed.ratio:.2f}x over it"
         facts.append((f"at {timed.sizes}", f"{ours}{against}; {100 * timed.share:.3g} % of the calls"))
     return facts
+
+
+def _fixed_text(result: Tuned) -> list[tuple[str, str]]:
+    """Return a line on the result that is fixed to one size, or on why there is none."""
+    fixed = result.fixed
+    if fixed is None:
+        return [("fixed size", f"no result: {result.no_fixed}")] if result.no_fixed else []
+    gain = f"{fixed.versus.ratio:.2f}x faster than this result; median of {len(fixed.versus.ratios)} rounds"
+    over = fixed.result.baseline_ratio
+    against = "" if over is None else f"; {over:.2f}x over {fixed.result.baseline} of the model fixed to them"
+    return [
+        ("fixed size", f"another result for {fixed.sizes} alone: {gain}{against}; {fixed.result.running}")
+    ]
 
 
 def _reference_text(result: Tuned) -> str:

@@ -15,7 +15,7 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.peers import Original, prepared
 from irgym.envs.graph.running.session_options import OFF
-from irgym.envs.graph.running.sessions import CompileError, Program
+from irgym.envs.graph.running.sessions import Bound, CompileError, Program
 from irgym.envs.graph.running.timing import timing_of
 from irgym.measure.machine import restart_clock, threads_text
 from irgym.measure.timing import interleave, sample
@@ -198,3 +198,34 @@ def stages(
         ours, theirs = (program.bound(case.feeds).run for program in (first, second))
         timed.append(interleave(ours, theirs, rounds, timing))
     return _means(cases, timed)
+
+
+def beside(
+    open_model: tuple[str, Graph, str], fixed_model: tuple[str, Graph, str], threads: int, rounds: int
+) -> Versus:
+    """Time a model with fixed sizes in turn with one that leaves them open, on the same inputs.
+
+    Args:
+        open_model: The cached original with open sizes, a rewritten graph, and the level of ONNX Runtime's
+            optimiser for it, a key of `LEVELS`.
+        fixed_model: Likewise, with fixed sizes.
+        threads: Threads of an operator.
+        rounds: Rounds of timings.
+
+    Raises:
+        CompileError: ONNX Runtime refuses one of them.
+        IrgymError: The results of one are wrong.
+    """
+    case, *_ = cases_on(open_model[0], SEED)
+    bound: list[Bound] = []
+    for path, graph, level in (fixed_model, open_model):
+        bound.append(Program(graph, model_at(path).weights, threads, level).bound(case.feeds))
+        bound[-1].run(1)
+        said = case.problem.judge(bound[-1].results())
+        if not said.ok:
+            raise IrgymError(
+                f"the rewriting gives wrong results ({said.detail}): please report a bug of irgym"
+            )
+    fixed, left_open = bound
+    pairs = interleave(fixed.run, left_open.run, rounds, timing_of(threads))
+    return Versus.of(pairs, f"the same with open sizes, {threads_text(threads)}")

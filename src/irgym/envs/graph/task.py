@@ -31,6 +31,7 @@ from irgym.envs.graph.ir.quantised import waits
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
 from irgym.envs.graph.observing.observations import VIEWS, Rows
+from irgym.envs.graph.programs.uris import FIXED
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.transitions import StepCache, rewritten
@@ -324,6 +325,21 @@ class GraphTask(Task[GraphState]):
         """Return the call that times two states in turn."""
         states = ((before.graph, before.level), (after.graph, after.level))
         return Call(f"{RUNNER}:stages", (self.path, *states, self.threads, ROUNDS))
+
+    def fixed_uri(self) -> str:
+        """Return the URI of the model fixed to the sizes that it is measured at; empty if there is none."""
+        fixable = self.graph.profile and not self.profiles and FIXED not in dict(self.graph.profile)
+        return f"{self.uri}&{FIXED}=1" if fixable else ""
+
+    def fixed_sizes(self) -> str:
+        """Return the sizes that the model is measured at, in words."""
+        return ", ".join(f"{name}={size}" for name, size in self.graph.profile)
+
+    def fixed_call(self, state: GraphState, fixed: Task[Any], fixed_state: GraphState, rounds: int) -> Call:
+        """Return the call that times a rewritten model with fixed sizes in turn with one of this task."""
+        assert isinstance(fixed, GraphTask)
+        models = ((self.path, state.graph, state.level), (fixed.path, fixed_state.graph, fixed_state.level))
+        return Call(f"{RUNNER}:beside", (*models, self.threads, rounds))
 
     def describe(self, state: GraphState) -> str:
         """Return the operators, a line each, and the level of ONNX Runtime's optimiser if it is on."""

@@ -29,6 +29,7 @@ from irgym.envs.graph.programs.metadata import (
 from irgym.envs.graph.programs.opsets import first_line
 from irgym.envs.graph.programs.proposals import Dimension, proposed
 from irgym.envs.graph.programs.samples import named_inputs, ranges_in, sizes_in
+from irgym.envs.graph.programs.uris import FIXED
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
 from irgym.measure.samples import Given
 
@@ -46,9 +47,6 @@ EMPTY = "holds no operations: export the model again"
 
 UNKNOWN = -1
 """A size that some exporters write for an open one."""
-
-FIXED = "fixed"
-"""The binding that fixes all open dimensions, in a model that has none of this name."""
 
 UNNAMED = frozenset("?&=#")
 """Characters that names of dimensions in URIs cannot contain; some exporters write the name `?`."""

@@ -9,6 +9,9 @@ from irgym.envs.graph.programs.families import FAMILIES
 SUFFIX = ".onnx"
 """Suffix of ONNX files."""
 
+FIXED = "fixed"
+"""The binding that fixes all open dimensions, in a model that has none of this name."""
+
 GRAMMAR = Grammar(
     "graph",
     FAMILIES,
