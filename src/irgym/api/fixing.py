@@ -2,12 +2,15 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from irgym.api.requests import Measuring, Searching
 from irgym.base.errors import IrgymError
 from irgym.core.baseline import ROUNDS, Versus
 from irgym.core.bench import Bench
+from irgym.core.environment import Environment
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.judging.fixed import CHECKS, COMPARISONS, GAIN, SHARE, Fixable, comparing_s, needed_s
@@ -19,8 +22,50 @@ from irgym.judging.validator import Validator
 from irgym.measure.timing import FEWEST_ROUNDS
 from irgym.search.budget import Budget
 
-if TYPE_CHECKING:
-    from irgym.api.tuning import Tuning
+
+class Tunes(Protocol):
+    """A search and the checks after it; see `irgym.api.tuning.Tuning`."""
+
+    @property
+    def environment(self) -> Environment:
+        """Where programs come from."""
+        ...
+
+    @property
+    def measuring(self) -> Measuring:
+        """Objective, back end, target and farm."""
+        ...
+
+    @property
+    def searching(self) -> Searching:
+        """Options of the search."""
+        ...
+
+    @property
+    def limits(self) -> Budget:
+        """Limits of the search's evaluations, and of the time of the whole."""
+        ...
+
+    @property
+    def seed(self) -> int:
+        """Seed of all random choices."""
+        ...
+
+    def from_now(self, now: float, searching: Searching, limits: Budget, checking: float) -> "Tunes":
+        """Return the same within other limits, from now on, on the monotonic clock."""
+        ...
+
+    def searched(
+        self,
+        bench: Bench,
+        task: Task[Any],
+        known: Sequence[Schedule],
+        resumed: int,
+        validator: Validator,
+        original: None,
+    ) -> Tuned:
+        """Search, choose among the finalists, and check."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -39,7 +84,7 @@ class Fixing:
     plan: Plan
     why: str = ""
 
-    def beside(self, tuning: "Tuning", bench: Bench, result: Tuned, interrupted: bool) -> Tuned:
+    def beside(self, tuning: Tunes, bench: Bench, result: Tuned, interrupted: bool) -> Tuned:
         """Return a result with one that is fixed to the measured sizes, or with the reason why there is none.
 
         Args:
@@ -77,7 +122,7 @@ class Fixing:
         return replace(result, fixed=Fixed(program.fixed_sizes(), fixed, versus))
 
 
-def fixing_of(tuning: "Tuning", task: Task[Any], plan: Plan, given: bool) -> Fixing:
+def fixing_of(tuning: Tunes, task: Task[Any], plan: Plan, given: bool) -> Fixing:
     """Return how the time is divided.
 
     Args:
@@ -96,17 +141,16 @@ def fixing_of(tuning: "Tuning", task: Task[Any], plan: Plan, given: bool) -> Fix
     return Fixing(task, plan, plan.without(SHARE * plan.seconds))
 
 
-def _searched(program: Fixable, tuning: "Tuning", bench: Bench, result: Tuned, seconds: float) -> Tuned:
+def _searched(program: Fixable, tuning: Tunes, bench: Bench, result: Tuned, seconds: float) -> Tuned:
     """Return the result of a search on the program with fixed sizes, which begins with the other's schedule.
 
     Raises:
         IrgymError: The program cannot be fixed, or its result is wrong.
     """
-    started = time.monotonic()
-    task = tuning.measuring.task(tuning.environment, program.fixed_uri())
     searching = replace(tuning.searching, fixed=False, evaluated=None)
     limits = Budget(tuning.limits.evaluations, seconds)
-    inner = replace(tuning, searching=searching, limits=limits, started=started, checking=CHECKS)
+    inner = tuning.from_now(time.monotonic(), searching, limits, CHECKS)
+    task = tuning.measuring.task(tuning.environment, program.fixed_uri())
     validator = Validator(bench, tuning.environment.validation_inputs, tuning.seed)
     known = [_applicable(task, result.actions)]
     return inner.searched(bench, task, known, 0, validator, None)

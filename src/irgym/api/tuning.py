@@ -184,6 +184,10 @@ class Tuning:
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
         return tuned(judge, judge.best_of(found), None, original)
 
+    def from_now(self, now: float, searching: Searching, limits: Budget, checking: float) -> "Tuning":
+        """Return the same within other limits, from now on, on the monotonic clock."""
+        return replace(self, searching=searching, limits=limits, checking=checking, started=now)
+
     def searched(
         self,
         bench: Bench,
