@@ -54,7 +54,8 @@ def _sized(program: object, sizes: Sizes) -> str:
             f"sizes= belongs to a program in a file, and {type(program).__name__} is an object: give "
             "example_inputs of several sizes"
         )
-    texts = [_size_text(given) for given in ([sizes] if isinstance(sizes, Mapping) else sizes)]
+    listed = cast("Sequence[object]", sizes) if isinstance(sizes, list | tuple) else [sizes]
+    texts = [_size_text(given) for given in listed]
     if not texts:
         raise IrgymError("there are no sizes in the list: give at least one, or leave sizes out")
     return with_sizes(os.fspath(cast("str | os.PathLike[str]", program)), texts)

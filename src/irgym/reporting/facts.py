@@ -13,8 +13,9 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     """Return the lines of the result: what is said, and what about it."""
     change = change_text(result)
     cost, written = (cost_text(value, result.objective) for value in (result.cost, result.cost_as_written))
+    mean = ", the mean of a call at the sizes below" if result.versus and result.versus.at else ""
     facts = [
-        (result.objective.name, f"{cost} (original: {written})"),
+        (result.objective.name, f"{cost} (original: {written}){mean}"),
         (gain_word(result.objective), f"{result.speedup:.2f}x over the original program"),
     ]
     if result.original is not None:

@@ -135,6 +135,7 @@ def test_a_result_tells_its_time_at_each_size(path: Path):
     result = irgym.replay(path, "stop", sizes=[({"batch": 1, "width": 6}, 7), ({"batch": 3, "width": 9}, 3)])
     assert result.program == f"graph:{path}?sizes=batch=1,width=6:7&sizes=batch=3,width=9:3"
     facts = dict(facts_of(result))
+    assert facts["time"].endswith("the mean of a call at the sizes below")
     assert "; 70 % of the calls" in facts["at batch=1,width=6"] and "; 30 % of" in facts["at batch=3,width=9"]
     assert [at["sizes"] for at in result.to_json()["at_sizes"]] == ["batch=1,width=6", "batch=3,width=9"]
     assert result.validated and "also at batch=3, width=9" in facts["validated"]
@@ -154,6 +155,11 @@ def test_a_dict_of_sizes_is_one_profile(path: Path):
     [
         ([], "there are no sizes in the list"),
         ({}, "are no sizes"),
+        ("batch=1", "'batch=1' are no sizes"),
+        (3, "3 are no sizes"),
+        ({"batch": -1}, "is no size of a dimension"),
+        ({1: 1}, "are no sizes"),
+        ([({"batch": 1}, 7, 2)], "are no sizes"),
         ({"batch": True}, "are no sizes"),
         ({"batch": 1.5}, "are no sizes"),
         ([{"batch": 1}, 3], "3 are no sizes"),
