@@ -114,7 +114,7 @@ class Fixing:
         rounds = max(FEWEST_ROUNDS, patience.comparison(ROUNDS))  # `comparing_s` was set aside
         call = program.fixed_call(result.state, fixed.task, fixed.state, rounds)
         found: list[Versus] = [bench.call(call) for _ in range(COMPARISONS)]
-        versus = replace(found[0], ratios=tuple(ratio for one in found for ratio in one.ratios))
+        versus = replace(found[0], ratios=tuple(ratio for timed in found for ratio in timed.ratios))
         low, _ = median_interval(versus.ratios)
         if low <= 1.0 or versus.ratio < 1.0 + GAIN:
             why = f"for {program.fixed_sizes()} alone it is not faster beyond the noise ({versus.ratio:.2f}x)"
