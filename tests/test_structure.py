@@ -10,8 +10,8 @@ SOURCE = Path(irgym.__file__).parent
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 MOST_PARAMETERS = 8
-FRONT_DOOR = {"api/tuning.py:tune": 9}
-"""The function that users call first has one more: the alternative is an object that holds some of them."""
+FRONT_DOOR = {"api/tuning.py:tune": 10}
+"""The function that users call first has two more: the alternative is an object that holds some of them."""
 
 DATA = {"envs/hlo/programs/numeric_families.py"}
 """Files that are tables: their length says nothing."""

@@ -31,11 +31,12 @@ if TYPE_CHECKING:
     from irgym.api.imitation import imitate
     from irgym.api.parts import tune_parts
     from irgym.api.programs import environments, load_policy, task
+    from irgym.api.replaying import history, replay
     from irgym.api.requests import Comparing, Evaluating, Imitating, Measuring, Searching, Training
     from irgym.api.selecting import register_dataset
     from irgym.api.snapshots import evaluate_snapshots
     from irgym.api.training import train
-    from irgym.api.tuning import history, replay, tune
+    from irgym.api.tuning import tune
     from irgym.base.errors import IrgymError
     from irgym.conformance.agents import check_agent
     from irgym.conformance.checking import check_environment, check_task
@@ -90,12 +91,12 @@ _PLACES = {
     "Measuring": "irgym.api.requests",
     "Searching": "irgym.api.requests",
     "Training": "irgym.api.requests",
-    "history": "irgym.api.tuning",
+    "history": "irgym.api.replaying",
     "imitate": "irgym.api.imitation",
     "load_policy": "irgym.api.programs",
     "onnx_session": "irgym.sessions",
     "register_dataset": "irgym.api.selecting",
-    "replay": "irgym.api.tuning",
+    "replay": "irgym.api.replaying",
     "task": "irgym.api.programs",
     "train": "irgym.api.training",
     "tune": "irgym.api.tuning",

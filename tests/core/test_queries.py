@@ -28,7 +28,8 @@ def test_malformed_ranges_are_refused(text: str):
 
 
 def test_sizes_join_the_query():
-    assert with_sizes("m.onnx", ["batch=1,width=320", "height=2"]) == "m.onnx?batch=1&width=320&height=2"
+    assert with_sizes("m.onnx", ["batch=1,width=320"]) == "m.onnx?batch=1&width=320"
+    assert with_sizes("m.onnx", ["batch=1:0.7"]) == "m.onnx?batch=1", "a single weight says nothing"
     assert (
         with_sizes("m.onnx?batch=1", ["x.0=3"]) == "m.onnx?batch=1&x.0=3"
         and with_sizes("m.onnx", []) == "m.onnx"
@@ -36,6 +37,22 @@ def test_sizes_join_the_query():
     for text in ("batch", "batch=", "=3", "batch=-1", "batch=1,,width=2", "batch=two"):
         with pytest.raises(ProgramError, match="is no size of a dimension: write NAME=SIZE"):
             with_sizes("m.onnx", [text])
+
+
+def test_several_sizes_join_the_query_and_are_read_back():
+    uri = with_sizes("m.onnx?width=2", ["batch=1:0.7", "batch=8:0.3"])
+    assert uri == "m.onnx?width=2&sizes=batch=1:0.7&sizes=batch=8:0.3"
+    found = read_query(uri, uri.partition("?")[2], True, inputs=True)
+    assert found.bindings == {"batch": 1, "width": 2}, "the first"
+    assert [profile.text for profile in found.profiles] == ["batch=1,width=2:0.7", "batch=8,width=2:0.3"]
+    assert read_query("u", "sizes=batch=1,width=2:3", True, inputs=True) == Query(
+        {"batch": 1, "width": 2}, {}
+    )
+    assert read_query("u", "sizes=4", True, inputs=True) == Query({"sizes": 4}, {}), "a dimension's name"
+    with pytest.raises(ProgramError, match="several sizes are for ONNX files alone"):
+        read_query("u", "sizes=a=1&sizes=a=2", False)
+    with pytest.raises(ProgramError, match="each profile names all of them"):
+        with_sizes("m.onnx", ["batch=1", "width=2"])
 
 
 def test_inputs_join_the_query(tmp_path: Path):

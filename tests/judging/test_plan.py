@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from irgym.core.cost import Measurement, Outcome
+from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.objective import TIME
 from irgym.core.task import Task
 from irgym.judging.plan import LEAST_CHECKS_S, LEAST_RUNS, PATIENT, SEARCHING, SHARE, Plan, plan_of
@@ -15,13 +15,19 @@ from irgym.judging.plan import LEAST_CHECKS_S, LEAST_RUNS, PATIENT, SEARCHING, S
 class Plain:
     objective = TIME
 
+    def __init__(self, runs: float) -> None:
+        self._runs = runs
+
     def initial(self) -> str:
         return "original"
 
+    def job(self, state: str) -> Job:
+        return Job(Call("measure"), "toy://plain", state, "", runs=self._runs, target="")
 
-def plan(run_s: float, seconds: float | None, spent_s: float = 0.0) -> Plan:
+
+def plan(run_s: float, seconds: float | None, spent_s: float = 0.0, runs: float = 1.0) -> Plan:
     first = Measurement(Outcome.OK, (run_s * 1e9,), 0.0)
-    task = cast("Task[Any]", Plain())
+    task = cast("Task[Any]", Plain(runs))
     return plan_of(task, first, 0.1, seconds, time.monotonic() - spent_s)
 
 
@@ -37,6 +43,13 @@ def test_checks_of_slow_programs_get_a_share():
     assert slow.checks_s == pytest.approx(SHARE * 55.0, abs=0.1)
     assert slow.checks_s < slow.bound_s
     assert not slow.overrun
+
+
+def test_a_run_at_each_of_several_sizes_counts():
+    single, several = plan(0.01, 60.0), plan(0.01, 60.0, runs=3.0)
+    assert several.run_s == 3 * single.run_s
+    assert several.least_s - LEAST_CHECKS_S == pytest.approx(3 * (single.least_s - LEAST_CHECKS_S))
+    assert several.bound_s > single.bound_s
 
 
 def test_what_cannot_be_done_in_time_is_said_and_the_search_still_begins():

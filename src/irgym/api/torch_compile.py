@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields
 from os import cpu_count
 from typing import Any
 
+from irgym.api.replaying import history
 from irgym.api.requests import Measuring, Searching
-from irgym.api.tuning import history, tune
+from irgym.api.tuning import tune
 from irgym.base.errors import IrgymError
 
 NAME = "irgym"

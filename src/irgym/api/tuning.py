@@ -1,4 +1,4 @@
-"""`irgym.tune`, `replay` and `history`: a program, from its name to its checked and measured result.
+"""`irgym.tune`: a program, from its name to its checked and measured result.
 
 Everything that takes time to import is imported late, once the processes that measure have started: they
 import meanwhile.
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from irgym.api.checks import check_options
-from irgym.api.inputs import Inputs, named_with
+from irgym.api.inputs import Inputs, Sizes, named_with
 from irgym.api.modules import as_called
 from irgym.api.requests import Measuring, Searching, checked
 from irgym.base.errors import IrgymError, ScheduleError
@@ -25,6 +25,7 @@ from irgym.core.cost import CostHistory
 from irgym.core.environment import Environment
 from irgym.core.limits import kept, limited, within
 from irgym.core.task import Task
+from irgym.judging.plan import SHARE
 from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 
@@ -54,6 +55,7 @@ def tune(
     program: object,
     *arguments: Any,
     inputs: Inputs | None = None,
+    sizes: Sizes | None = None,
     environment: str | None = None,
     policy: str | Path | Policy | None = None,
     seconds: float | None = None,
@@ -73,6 +75,9 @@ def tune(
         inputs: Inputs of a program in a file that is called with inputs by name, such as an ONNX model:
             arrays by name, a list of such samples, or an .npz file or a folder of them. It is measured on the
             first sample and checked on all of them, before random inputs within their ranges.
+        sizes: Sizes of open dimensions at which a file's program is measured, such as `{"batch": 8}`; or a
+            list of several, `[({"batch": 1}, 0.7), ({"batch": 8}, 0.3)]`, each with the share of the calls
+            that have them, or all without: then the mean time of a call is minimised.
         environment: Name of the environment that is to take an object; a torch module goes to `graph` unless
             `linalg` is named.
         policy: Policy that leads the search: a policy, the name of one that ships (`default`), or a run
@@ -99,14 +104,14 @@ def tune(
     started = time.monotonic()
     limits = checked(searching, Searching).limits(seconds, policy)
     check_options(seed=seed, environment=environment)
-    program, arguments = as_called(named_with(program, inputs), arguments, keywords)
+    program, arguments = as_called(named_with(program, inputs, sizes), arguments, keywords)
     home, uri = locate(program, arguments, environment)
     tell = note or say_nothing
     job = Tuning(home, checked(measuring, Measuring), searching, limits, policy, seed, tell, started)
     job.note(f"{uri}: reading the program")
     with job.bench() as bench:
         bench.prepare()
-        return job.tune(bench, uri, _original(home, program, arguments))
+        return job.tune(bench, uri, original_of(home, program, arguments))
 
 
 @dataclass(frozen=True)
@@ -122,6 +127,7 @@ class Tuning:
         seed: Seed of all random choices.
         note: Called with a line of text when something new begins.
         started: When the whole began, on the monotonic clock.
+        checking: Share of the time left after evaluating the original program that checks get.
     """
 
     environment: Environment
@@ -132,6 +138,7 @@ class Tuning:
     seed: int
     note: Note
     started: float = field(default_factory=time.monotonic)
+    checking: float = SHARE
 
     def bench(self) -> Bench:
         """Start the bench."""
@@ -158,7 +165,7 @@ class Tuning:
         validator = Validator(bench, self.environment.validation_inputs, self.seed)
         if self.searching.quick and known:
             return self._known_best(bench, task, known[0], validator, original)
-        result = self._searched(bench, task, known[:RESUMED], len(past), validator, original)
+        result = self.searched(bench, task, known[:RESUMED], len(past), validator, original)
         if not (result.interrupted and result.no_gain):
             History().add(result, bench.conditions)
         return result
@@ -183,7 +190,11 @@ class Tuning:
         found = SearchResult((candidate_of(task, schedule),), math.inf, math.inf, 0, 0.0, ())
         return judged(judge, found, original)
 
-    def _searched(
+    def from_now(self, now: float, searching: Searching, limits: Budget, checking: float) -> "Tuning":
+        """Return the same within other limits, from now on, on the monotonic clock."""
+        return replace(self, searching=searching, limits=limits, checking=checking, started=now)
+
+    def searched(
         self,
         bench: Bench,
         task: Task[Any],
@@ -202,6 +213,7 @@ class Tuning:
             validator: Compares results with the original's.
             original: The object that the program was made of.
         """
+        from irgym.api.fixing import fixing_of
         from irgym.judging.judge import Judge
         from irgym.judging.patience import Checks
         from irgym.judging.progress import Progress
@@ -214,7 +226,8 @@ class Tuning:
         named = limited(task, self.measuring.limits)
         chosen = self._chosen(named)
         within = limited_as(named, chosen.policy)
-        plan = self._plan(bench, task, validator)
+        fixing = fixing_of(self, task, self._plan(bench, task, validator), original is not None)
+        plan = fixing.plan
         progress = Progress(task, chosen.label, plan.checks_s, self.note)
         seed = self.seed + AFRESH * resumed
         pipelines = pipeline_schedules if self.searching.quick else default_schedules
@@ -237,7 +250,8 @@ class Tuning:
         counts = found.evaluations, found.seconds, complete, found.interrupted
         search = Search(chosen.name, chosen.policy_name, *counts)
         checks = Checks(time.monotonic() - patience.started, plan.checks_s)
-        return replace(result, search=search, checks=checks)
+        result = replace(result, search=search, checks=checks)
+        return fixing.beside(self, bench, result, found.interrupted or bool(result.interrupted))
 
     def _chosen(self, task: Task[Any]) -> "ChosenSearch":
         """Return the search to use, and the policy that leads it."""
@@ -254,7 +268,8 @@ class Tuning:
         from irgym.judging.plan import measured_plan
 
         self.note(f"{task.uri}: evaluating the original program")
-        plan = measured_plan(task, bench.evaluator, self.limits.seconds, self.started, validator.prepare)
+        limits = self.limits.seconds, self.started, self.checking
+        plan = measured_plan(task, bench.evaluator, validator.prepare, *limits)
         if plan.overrun:
             print(f"irgym: {plan.overrun}", file=sys.stderr)
         elif plan.search_s is not None and plan.candidate_s > plan.search_s / FEW:
@@ -292,97 +307,11 @@ class Tuning:
         return schedules
 
 
-def replay(
-    program: object,
-    schedule: str,
-    *arguments: Any,
-    inputs: Inputs | None = None,
-    environment: str | None = None,
-    seed: int = 0,
-    measuring: Measuring = Measuring(),
-    note: Note | None = None,
-    **keywords: Any,
-) -> "Tuned":
-    """Apply a schedule to a program, check its results and measure it.
-
-    Args:
-        program: As for `tune`, and so are the other arguments.
-        schedule: Text of a schedule, as in `Tuned.schedule`: actions separated by blanks or commas; empty
-            for the original program.
-        arguments: Arguments of an object.
-        inputs: As for `tune`.
-        environment: Name of the environment that is to take an object.
-        seed: Seed of the inputs that results are checked on.
-        measuring: Objective, back end, target and farm.
-        note: Called with a line of text when something new begins.
-        keywords: Keyword inputs of a torch module, or `example_inputs`.
-
-    Returns:
-        The program after the schedule.
-
-    Raises:
-        ScheduleError: The schedule does not parse, or an action does not apply.
-        IrgymError: As for `tune`.
-    """
-    check_options(seed=seed, environment=environment)
-    checked(measuring, Measuring).check_unlimited("a replay")
-    if not isinstance(schedule, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise ScheduleError(f"a schedule is a text, not {schedule!r}: give the text of `Tuned.schedule`")
-    program, arguments = as_called(named_with(program, inputs), arguments, keywords)
-    home, uri = locate(program, arguments, environment)
-    tell = note or say_nothing
-    tell(f"{uri}: reading the program")
-    with measuring.bench(home) as bench:
-        bench.prepare()
-        from irgym.core.schedule import Schedule, candidate_of
-        from irgym.judging.judge import Judge
-        from irgym.judging.result import tuned
-        from irgym.judging.validator import Validator
-
-        task = measuring.task(home, uri)
-        candidate = candidate_of(task, Schedule.parse(schedule, task.space))
-        tell(f"{task.uri}: checking and evaluating the schedule")
-        judge = Judge(home, bench, task, Validator(bench, home.validation_inputs, seed))
-        return tuned(judge, judge.confirm(candidate), None, _original(home, program, arguments))
-
-
-def history(
-    program: object,
-    *arguments: Any,
-    inputs: Inputs | None = None,
-    environment: str | None = None,
-    measuring: Measuring = Measuring(),
-    **keywords: Any,
-) -> "list[Known]":
-    """Return the results of `tune` for a program on this machine, the oldest first.
-
-    Args:
-        program: As for `tune`, and so are the other arguments.
-        arguments: Arguments of an object.
-        inputs: As for `tune`.
-        environment: Name of the environment that is to take an object.
-        measuring: Objective, back end, target and farm.
-        keywords: Keyword inputs of a torch module, or `example_inputs`.
-
-    Raises:
-        IrgymError: As for `tune`; or the record cannot be read.
-    """
-    check_options(environment=environment)
-    checked(measuring, Measuring).check_unlimited("the history")
-    from irgym.judging.history import History
-
-    program, arguments = as_called(named_with(program, inputs), arguments, keywords)
-    home, uri = locate(program, arguments, environment)
-    task = measuring.task(home, uri)
-    with measuring.bench(home) as bench:
-        return History().of(task, bench.conditions)
-
-
 def say_nothing(text: str) -> None:
     """Ignore a note."""
 
 
-def _original(home: Environment, program: object, arguments: Sequence[Any]) -> "Original | None":
+def original_of(home: Environment, program: object, arguments: Sequence[Any]) -> "Original | None":
     """Return the object that a program was made of; None for a URI or a file."""
     if isinstance(program, str | os.PathLike):
         return None

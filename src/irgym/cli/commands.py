@@ -13,7 +13,7 @@ from tyro.conf import subcommand
 import irgym
 from irgym.cli.configuration import configured, with_config
 from irgym.cli.nested import split
-from irgym.cli.words import check_words
+from irgym.cli.words import check_words, together
 
 SUMMARIES = {
     "envs": "List the environments, whether their back ends run here, and what to install if they do not.",
@@ -97,7 +97,7 @@ def parsed(words: Sequence[str]) -> Command:
     kind = with_config(command_class(words[0]))
     own, inner = split(kind, words[1:], SUMMARIES) if words[0] in OUTER else (list(words[1:]), [])
     check_words(own, _many(kind))
-    arguments, defaults = configured(words[0], kind, own)
+    arguments, defaults = configured(words[0], kind, together(own))
     # All help is in docstrings: tyro would tokenise the source for comments, for a third of its time.
     command: Any = tyro.cli(
         kind,

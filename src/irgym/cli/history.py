@@ -7,8 +7,8 @@ from rich.table import Table
 from tyro.conf import OmitArgPrefixes, Positional
 
 from irgym.api.objects import named_object
+from irgym.api.replaying import history
 from irgym.api.requests import Measuring
-from irgym.api.tuning import history
 from irgym.cli.output import console, write_json_to
 from irgym.core.catalogue import environment_of
 from irgym.judging.history import Known, best_first

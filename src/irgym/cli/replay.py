@@ -7,8 +7,8 @@ from tyro.conf import OmitArgPrefixes, Positional
 
 from irgym.api.checks import check_file
 from irgym.api.exports import check_export_of
+from irgym.api.replaying import replay
 from irgym.api.requests import Measuring
-from irgym.api.tuning import replay
 from irgym.cli.output import console
 from irgym.core.catalogue import locate
 

@@ -30,7 +30,8 @@ def show(result: Tuned, json: Path | None, export: Path | None, report: Path | N
     Args:
         result: What to show.
         json: File for the JSON; None for none.
-        export: File for the program, whose suffix chooses the form; None for none.
+        export: File for the program, whose suffix chooses the form; None for none. A result that is fixed to
+            one size goes beside it, `.fixed` before the suffix.
         report: File for the page; None for none.
 
     Raises:
@@ -39,7 +40,10 @@ def show(result: Tuned, json: Path | None, export: Path | None, report: Path | N
     """
     print_tuned(console(), result)
     write_json_to(json, result.to_json())
-    for file in result.export(export) if export else ():
+    files = result.export(export) if export else []
+    if export and result.fixed is not None:
+        files += result.fixed.result.export(export.with_name(f"{export.stem}.fixed{export.suffix}"))
+    for file in files:
         print(f"written: {file}")
     if report is not None:
         write_result_page(result, report)

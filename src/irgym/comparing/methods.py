@@ -82,7 +82,7 @@ class Conditions:
         """
         if self.budget.seconds is None:
             return None
-        plan = measured_plan(task, evaluator, self.budget.seconds, started, self.validator.prepare)
+        plan = measured_plan(task, evaluator, self.validator.prepare, self.budget.seconds, started)
         if plan.overrun and self.tell is not None:
             self.tell(plan.overrun)
         return plan

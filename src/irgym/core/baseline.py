@@ -81,6 +81,25 @@ class Pipeline:
 
 
 @dataclass(frozen=True)
+class AtSizes:
+    """Timings of a baseline and of a state at one of several sizes of inputs.
+
+    Attributes:
+        sizes: The sizes, as users write them.
+        share: Share of the calls that have these sizes.
+        ratio: Median of the rounds' ratios, the baseline's time over the state's.
+        baseline_ns: Least time of the baseline, nanoseconds.
+        ours_ns: Median time of the state, nanoseconds.
+    """
+
+    sizes: str
+    share: float
+    ratio: float
+    baseline_ns: float
+    ours_ns: float
+
+
+@dataclass(frozen=True)
 class Versus:
     """Interleaved timings of a baseline and of a state, measured in one process.
 
@@ -89,12 +108,14 @@ class Versus:
         baseline_ns: Least time of the baseline, nanoseconds.
         ours_ns: Median time of the state, nanoseconds: in the caches that the baseline leaves.
         detail: What the baseline ran on: library, kernels, threads.
+        at: Timings at each of several sizes, if times are means over these; else empty.
     """
 
     ratios: tuple[float, ...]
     baseline_ns: float
     ours_ns: float
     detail: str
+    at: tuple[AtSizes, ...] = ()
 
     @staticmethod
     def of(pairs: Sequence[tuple[float, float]], detail: str) -> "Versus":

@@ -89,6 +89,7 @@ class Job:
             list of the calls' arguments to a list of measurements. They have the program in common, and all
             that `target` and `objective` say. Empty where there is none.
         target: What the code is made for, `Target.text`; empty where the result depends on none.
+        runs: Time of one run on each of its inputs over the cost: above 1 where that is a mean over several.
     """
 
     call: Call
@@ -100,6 +101,7 @@ class Job:
     original: bool = False
     parts: "tuple[tuple[float, Job], ...]" = ()
     many: str = ""
+    runs: float = 1.0
     # No default: a task that forgets it would mix costs of two targets.
     target: str = field(kw_only=True)
 

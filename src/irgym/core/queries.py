@@ -6,9 +6,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from irgym.base.errors import ProgramError
-
-LARGEST = 10**9 - 1
-"""The greatest number that a URI may hold."""
+from irgym.core.profiles import LARGEST, Profile, profiles_of, split
 
 RANGE = "range."
 """Prefix of the name of an input whose range is given."""
@@ -16,7 +14,12 @@ RANGE = "range."
 INPUTS = "inputs"
 """Name before the file or folder with a program's inputs."""
 
+SIZES = "sizes"
+"""Name before the sizes of one of several profiles."""
+
 _INPUTS = re.compile(rf"{INPUTS}=(?!\d+$)")  # a number alone binds a dimension of this name
+
+_SIZES = re.compile(rf"{SIZES}=(?!\d+$)")  # likewise
 
 _RANGE = re.compile(rf"{re.escape(RANGE)}[^=]+=(?!\d+$)")  # a number alone binds a dimension of such a name
 
@@ -28,11 +31,14 @@ class Query(NamedTuple):
         bindings: Numbers that names of the file are bound to.
         ranges: Half-open ranges of whole numbers that inputs may hold.
         inputs: The file or folder with inputs; None where none is named.
+        profiles: Where there are several, all sizes at which the program is called; the bindings are those of
+            the first.
     """
 
     bindings: dict[str, int]
     ranges: dict[str, tuple[int, int]]
     inputs: Path | None = None
+    profiles: tuple[Profile, ...] = ()
 
 
 def with_inputs(uri: str, inputs: Path | None) -> str:
@@ -59,18 +65,17 @@ def with_sizes(uri: str, sizes: Sequence[str]) -> str:
 
     Args:
         uri: The URI of a file, or its path.
-        sizes: Texts NAME=SIZE, several joined by commas.
+        sizes: Texts NAME=SIZE,NAME=SIZE:WEIGHT, one for each profile; see `irgym.core.profiles`. The weight
+            may be left out.
 
     Raises:
-        ProgramError: One is written otherwise.
+        ProgramError: One is written otherwise, or they do not fit together.
     """
-    words = [word for text in sizes for word in text.split(",")]
-    for word in words:
-        if not re.fullmatch(r"[^=]+=\d+", word):
-            raise ProgramError(
-                f"{word!r} is no size of a dimension: write NAME=SIZE, as in batch=1,width=320"
-            )
-    return _with(uri, words)
+    if len(sizes) == 1:
+        return _with(uri, [f"{name}={size}" for name, size in split(sizes[0])[0].items()])
+    if sizes:
+        profiles_of(sizes, {})
+    return _with(uri, [f"{SIZES}={text}" for text in sizes])
 
 
 def with_ranges(uri: str, ranges: Sequence[str]) -> str:
@@ -101,7 +106,7 @@ def read_query(uri: str, query: str, ranges: bool, inputs: bool = False) -> Quer
         uri: The whole URI, for messages.
         query: What stands after its question mark; empty: nothing.
         ranges: Whether ranges may be given.
-        inputs: Whether inputs may be given.
+        inputs: Whether inputs may be given, and several profiles of sizes.
 
     Raises:
         ProgramError: A part is malformed, or a name is given twice.
@@ -109,8 +114,15 @@ def read_query(uri: str, query: str, ranges: bool, inputs: bool = False) -> Quer
     words = query.split("&") if query else []
     held = [word for word in words if ranges and _RANGE.match(word)]
     named = [word for word in words if inputs and _INPUTS.match(word)]
-    bindings = _read_bindings(uri, [word for word in words if word not in (*held, *named)])
-    return Query(bindings, _read_ranges(uri, held), _read_inputs(uri, named))
+    sized = [word for word in words if _SIZES.match(word)]
+    if sized and not inputs:
+        raise ProgramError(f"{uri!r}: several sizes are for ONNX files alone; bind each name once")
+    bindings = _read_bindings(uri, [word for word in words if word not in (*held, *named, *sized)])
+    found = profiles_of([word.partition("=")[2] for word in sized], bindings) if sized else ()
+    if found:
+        bindings = dict(found[0].sizes)
+    several = found if len(found) > 1 else ()
+    return Query(bindings, _read_ranges(uri, held), _read_inputs(uri, named), several)
 
 
 def _read_inputs(uri: str, words: Sequence[str]) -> Path | None:

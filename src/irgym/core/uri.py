@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from irgym.base.errors import ProgramError
-from irgym.core.queries import INPUTS, LARGEST, RANGE, Query, read_query, whole_number
+from irgym.core.queries import INPUTS, LARGEST, RANGE, SIZES, Profile, Query, read_query, whole_number
 
 Value: TypeAlias = int | bool | str
 """Type of an option's value."""
@@ -126,7 +126,8 @@ class Files:
             `graph:model.onnx?batch=1&sequence=128`. Which names there are, only the file says.
         ranges: Whether the range of whole numbers that an input may hold may be given too, by the least and
             the one after the greatest: `graph:model.onnx?range.ids=0:30522`.
-        inputs: Whether files with inputs may be named too: `graph:model.onnx?inputs=samples.npz`.
+        inputs: Whether files with inputs may be named too, `graph:model.onnx?inputs=samples.npz`, and several
+            profiles of sizes, `graph:model.onnx?sizes=batch=1:0.7&sizes=batch=8:0.3`.
     """
 
     suffixes: tuple[str, ...]
@@ -152,6 +153,7 @@ class ProgramUri:
         ranges: For inputs, in order of their names, the least number that each may hold and the one after
             the greatest.
         inputs: The file or folder with inputs, as it was given; None without one.
+        profiles: Sizes that it is called at, if several are given; those of the first are the bindings.
     """
 
     uri: str
@@ -164,6 +166,7 @@ class ProgramUri:
     bindings: tuple[tuple[str, int], ...] = ()
     ranges: tuple[tuple[str, tuple[int, int]], ...] = ()
     inputs: Path | None = None
+    profiles: tuple[Profile, ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, Value]:
@@ -253,17 +256,19 @@ class Grammar:
             raise ProgramError(f"{uri!r} is a folder: name a file in it")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
-        bound, held = tuple(sorted(given.bindings.items())), tuple(sorted(given.ranges.items()))
-        query = [f"{own}={number}" for own, number in bound]
+        bindings, ranges, inputs, profiles = given
+        bound, held = tuple(sorted(bindings.items())), tuple(sorted(ranges.items()))
+        sized = [f"{SIZES}={profile.text}" for profile in profiles]
+        query = sized or [f"{own}={number}" for own, number in bound]
         query += [f"{RANGE}{own}={low}:{high}" for own, (low, high) in held]
-        query += [] if given.inputs is None else [f"{INPUTS}={given.inputs}"]
+        query += [] if inputs is None else [f"{INPUTS}={inputs}"]
         text = (
             f"{self.scheme}:{name}"
             + (f"?{'&'.join(query)}" if query else "")
             + (f"#{fragment}" if fragment else "")
         )
         return ProgramUri(
-            text, path=path, fragment=fragment, bindings=bound, ranges=held, inputs=given.inputs
+            text, path=path, fragment=fragment, bindings=bound, ranges=held, inputs=inputs, profiles=profiles
         )
 
     def _member(self, uri: str) -> ProgramUri:

@@ -50,7 +50,7 @@ class Patience:
     Attributes:
         seconds: Then they come to an end: each measurement is made once, and validation is never left out.
         whole_s: By then they are to have ended.
-        run_s: Time of one run of the program.
+        run_s: Time of one run of the program on each of its inputs.
         prepare_s: Time for preparing it, such as compiling.
         started: When they began, on the monotonic clock.
     """
@@ -136,21 +136,28 @@ class Checks:
 
 def first_seconds(task: Task[Any], first: Measurement) -> float:
     """Return how long it took to find out the cost of a original program, also where that was recorded."""
-    ran_s = 2 * first.cost * 1e-9 if task.objective.timed and first.ok else 0.0
-    return first.compile_s + ran_s
+    return first.compile_s + 2 * run_seconds(task, first)
 
 
-def checks_bound(task: Task[Any], first_cost: float, first_s: float) -> float:
+def run_seconds(task: Task[Any], first: Measurement) -> float:
+    """Return how long the original program takes to run once on each of its inputs; 0 where none is timed."""
+    if not task.objective.timed or not first.ok:
+        return 0.0
+    return first.cost * 1e-9 * task.job(task.initial()).runs
+
+
+def checks_bound(task: Task[Any], first_cost: float, first_s: float, runs: float = 1.0) -> float:
     """Return how many seconds the checks of a program take at most.
 
     Args:
         task: The program.
         first_cost: Cost of the original program; infinite where it failed.
         first_s: Seconds that it took to find that out.
+        runs: See `Job.runs`.
     """
     bound = START_S + CHECKS * first_s
     if task.objective.timed and math.isfinite(first_cost):
-        bound += _comparisons(task) * min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
+        bound += _comparisons(task) * runs * min(LONG_S, 2 * PAIRS * first_cost * 1e-9)
     preparation = capabilities.ask(task, capabilities.Preparation)
     return bound if preparation is None else bound + preparation.validation_s()
 

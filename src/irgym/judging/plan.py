@@ -3,12 +3,12 @@
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from irgym.core.cost import Evaluator, Measurement
 from irgym.core.task import Task
-from irgym.judging.patience import Patience, checks_bound, first_seconds
+from irgym.judging.patience import Patience, checks_bound, first_seconds, run_seconds
 from irgym.search.budget import LEAST_S
 
 SHARE = 0.4
@@ -49,7 +49,7 @@ class Plan:
         bound_s: What checks take at most, if they are not hurried.
         checks_s: Seconds that they get.
         least_s: What they take at least.
-        run_s: Time of one run of the original program.
+        run_s: Time of one run of the original program on each of its inputs.
         prepare_s: Time for preparing it, such as compiling.
     """
 
@@ -72,6 +72,12 @@ class Plan:
         if math.isinf(self.seconds):
             return None
         return max(LEAST_S, SEARCHING * self.seconds, self.left_s - self.checks_s)
+
+    def without(self, seconds: float) -> "Plan":
+        """Return the plan of what comes before some last seconds of the whole."""
+        share_s = SHARE * (self.left_s - seconds)
+        checks_s = min(self.bound_s, max(share_s, self.least_s))
+        return replace(self, seconds=self.seconds - seconds, checks_s=checks_s)
 
     def patience(self, hurried: bool = False) -> Patience:
         """Return the patience of checks that begin now; of the least ones where the user waits."""
@@ -104,27 +110,34 @@ class Plan:
 def measured_plan(
     task: Task[Any],
     evaluator: Evaluator,
+    prepare: Callable[[Task[Any]], None],
     seconds: float | None,
     started: float,
-    prepare: Callable[[Task[Any]], None],
+    share: float = SHARE,
 ) -> Plan:
     """Evaluate the original program, and return the plan that follows.
 
     Args:
         task: The program.
         evaluator: Source of its cost.
+        prepare: Does what does not depend on a candidate, such as `Validator.prepare`.
         seconds: Time of the whole; None if it is not limited.
         started: When the whole began, on the monotonic clock.
-        prepare: Does what does not depend on a candidate, such as `Validator.prepare`.
+        share: As in `plan_of`.
     """
     begun = time.monotonic()
     prepare(task)
     [first] = evaluator.evaluate([task.job(task.initial())])
-    return plan_of(task, first, time.monotonic() - begun, seconds, started)
+    return plan_of(task, first, time.monotonic() - begun, seconds, started, share)
 
 
 def plan_of(
-    task: Task[Any], first: Measurement, first_s: float, seconds: float | None, started: float
+    task: Task[Any],
+    first: Measurement,
+    first_s: float,
+    seconds: float | None,
+    started: float,
+    share: float = SHARE,
 ) -> Plan:
     """Return the plan for a program.
 
@@ -134,11 +147,13 @@ def plan_of(
         first_s: Seconds that it took now.
         seconds: Time of the whole; None if it is not limited.
         started: When the whole began, on the monotonic clock.
+        share: Share of the time left that checks get, if they need it.
     """
-    run_s = first.cost * 1e-9 if task.objective.timed and first.ok else 0.0
-    bound_s = checks_bound(task, first.cost, max(first_s, first_seconds(task, first)))
+    run_s = run_seconds(task, first)
+    took_s = max(first_s, first_seconds(task, first))
+    bound_s = checks_bound(task, first.cost, took_s, task.job(task.initial()).runs)
     least_s = LEAST_CHECKS_S + LEAST_PROGRAMS * first.compile_s + LEAST_RUNS * run_s
     whole_s = math.inf if seconds is None else seconds
-    share_s = SHARE * (whole_s - (time.monotonic() - started))
+    share_s = share * (whole_s - (time.monotonic() - started))
     checks_s = min(bound_s, max(share_s, least_s))
     return Plan(whole_s, started, bound_s, checks_s, least_s, run_s, first.compile_s)

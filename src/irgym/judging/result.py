@@ -75,6 +75,8 @@ class Tuned(Finding):
         task: The program's task.
         original: The object that it was made of, in place of which it can be called; None for a URI or file.
         checks: What followed the search; None where none went before.
+        fixed: A faster result that is fixed to the measured sizes, where this one keeps them open; else None.
+        no_fixed: Why there is none, in words; empty where nobody expects one.
     """
 
     program: str
@@ -90,6 +92,8 @@ class Tuned(Finding):
     task: Task[Any] = field(repr=False, compare=False)
     original: Original | None = field(default=None, repr=False, compare=False)
     checks: Checks | None = None
+    fixed: "Fixed | None" = None
+    no_fixed: str = ""
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
         """Compute the program, as the object that it was made of would.
@@ -234,6 +238,7 @@ class Tuned(Finding):
                 "interrupted": self.interrupted or None,
                 "running": self.running or None,
                 "baseline_detail": self.versus.detail if self.versus else self.no_baseline or None,
+                "at_sizes": [asdict(timed) for timed in self.versus.at] if self.versus else [],
                 "reference": None if reference is None else reference.name,
                 "reference_cost": None if reference is None else reference.cost,
                 "reference_ratio": self.reference_ratio,
@@ -244,6 +249,8 @@ class Tuned(Finding):
                 "validation_error": None if checked is None else checked.error,
                 "tolerance": None if checked is None else checked.tolerance,
                 "validation_figures": {} if checked is None else dict(checked.figures),
+                "fixed": None if self.fixed is None else self.fixed.to_json(),
+                "no_fixed": self.no_fixed or None,
                 "search": None if search is None else search.name,
                 "policy": None if search is None else search.policy,
                 "evaluations": None if search is None else search.evaluations,
@@ -256,6 +263,27 @@ class Tuned(Finding):
                 "date": self.date,
             }
         )
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A result that is fixed to one size, beside one that keeps sizes open.
+
+    Attributes:
+        sizes: The sizes, in words.
+        result: The program with fixed sizes.
+        versus: Timings in turn with the result that keeps sizes open, as the baseline.
+    """
+
+    sizes: str
+    result: Tuned
+    versus: Versus
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain data."""
+        keys = ("program", "schedule", "running", "cost", "baseline_ratio", "validated", "tolerance")
+        told = self.result.to_json()
+        return {"sizes": self.sizes, "ratio": self.versus.ratio, **{key: told[key] for key in keys}}
 
 
 def _gains(judge: Judge, finding: Finding) -> tuple[Gain, ...]:

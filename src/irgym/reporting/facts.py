@@ -13,8 +13,9 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
     """Return the lines of the result: what is said, and what about it."""
     change = change_text(result)
     cost, written = (cost_text(value, result.objective) for value in (result.cost, result.cost_as_written))
+    mean = ", the mean of a call at the sizes below" if result.versus and result.versus.at else ""
     facts = [
-        (result.objective.name, f"{cost} (original: {written})"),
+        (result.objective.name, f"{cost} (original: {written}){mean}"),
         (gain_word(result.objective), f"{result.speedup:.2f}x over the original program"),
     ]
     if result.original is not None:
@@ -36,6 +37,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         factor = max(result.baseline_ratio, 1 / result.baseline_ratio)
         rounds = f"median of {len(result.versus.ratios)} rounds"
         facts.append(("baseline", f"{factor:.2f}x {verdict} than {result.versus.detail}; {rounds}"))
+    facts += _at_sizes(result)
     if result.versus is not None and result.baseline_noise is not None:
         low, high = result.baseline_noise
         noise = f"timings of the two in turn differ by noise alone, {low:.2f} to {high:.2f}"
@@ -44,6 +46,7 @@ def facts_of(result: Tuned) -> list[tuple[str, str]]:
         facts.append(("baseline", f"the baseline itself: {result.baseline}"))
     if result.no_baseline:
         facts.append(("baseline", f"none: {result.no_baseline}"))
+    facts += _fixed_text(result)
     if result.no_gain:
         facts.append(("no gain", result.no_gain))
     if result.running:
@@ -83,6 +86,29 @@ def change_text(result: Tuned) -> tuple[str, str] | None:
         return None
     changes = [f"{label} {first} -> {second}" for label, first, second in counts(before, after)]
     return before.parts, ", ".join(changes) or "as many of each kind as before"
+
+
+def _at_sizes(result: Tuned) -> list[tuple[str, str]]:
+    """Return a line for each size, if the program was timed at several."""
+    facts: list[tuple[str, str]] = []
+    for timed in result.versus.at if result.versus else ():
+        ours, theirs = (cost_text(time, result.objective) for time in (timed.ours_ns, timed.baseline_ns))
+        against = "" if result.is_baseline else f", the baseline {theirs}; {timed.ratio:.2f}x over it"
+        facts.append((f"at {timed.sizes}", f"{ours}{against}; {100 * timed.share:.3g} % of the calls"))
+    return facts
+
+
+def _fixed_text(result: Tuned) -> list[tuple[str, str]]:
+    """Return a line on the result that is fixed to one size, or on why there is none."""
+    fixed = result.fixed
+    if fixed is None:
+        return [("fixed size", f"no result: {result.no_fixed}")] if result.no_fixed else []
+    gain = f"{fixed.versus.ratio:.2f}x faster than this result; median of {len(fixed.versus.ratios)} rounds"
+    over = fixed.result.baseline_ratio
+    against = "" if over is None else f"; {over:.2f}x over {fixed.result.baseline} of the model fixed to them"
+    return [
+        ("fixed size", f"another result for {fixed.sizes} alone: {gain}{against}; {fixed.result.running}")
+    ]
 
 
 def _reference_text(result: Tuned) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 from irgym.base.errors import BackendError, ProgramError
 from irgym.core.baseline import Baseline
@@ -16,18 +16,21 @@ from irgym.core.cost import Call, Validation
 from irgym.core.dataset import Dataset
 from irgym.core.environment import DEFAULT, BackendStatus, Environment, policies_in
 from irgym.core.paper_recipes import X_RLFLOW
+from irgym.core.profiles import Profile
+from irgym.core.queries import SIZES
 from irgym.core.recipe import Recipe
 from irgym.core.reward import LogSpeedup, PeriodicImprovement
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.core.uri import ProgramUri, renamed
+from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.programs import datasets
 from irgym.envs.graph.programs.from_torch import from_torch
 from irgym.envs.graph.programs.sources import INSTALL, INSTALL_MODELS, INSTALL_PEERS, Sources
 from irgym.envs.graph.programs.uris import GRAMMAR, SUFFIX, parse_program, refuse_other_forms
 from irgym.envs.graph.running.session_options import LEVELS
 from irgym.envs.graph.running.toolchain import toolchain
-from irgym.envs.graph.task import ALL_VIEWS, MCTS_GEB, SATURATIONS, TENSAT, GraphTask
+from irgym.envs.graph.task import ALL_VIEWS, MCTS_GEB, MODEL, SATURATIONS, TENSAT, GraphTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import check_threads, threads_text, timing_core
 from irgym.measure.target import target_of
@@ -45,6 +48,9 @@ RUNNING = Limits(timeout_s=600.0, memory_bytes=20 * GIB)
 """Limits for running a candidate. Memory suffices for three copies of the largest weights: two sessions timed
 in turn have a copy each, and weights may be computed."""
 
+
+_Read: TypeAlias = tuple[str, Graph, str, tuple[Profile, ...]]
+"""A model that was read: its path, its graph, the digest of its samples, and its profiles."""
 
 BEST_LEVEL = "at the fastest of ONNX Runtime's levels"
 """How the results of other optimisers are run."""
@@ -129,7 +135,7 @@ class GraphEnvironment(Environment):
 
     def __init__(self, variant: Variant | None = None) -> None:
         self._sources: Sources | None = None
-        self._models: dict[str, tuple[str, Any, str]] = {}
+        self._models: dict[str, _Read] = {}
         self._told: set[str] = set()
         self._variant = variant
         if variant is not None:
@@ -170,33 +176,40 @@ class GraphEnvironment(Environment):
             self._sources = Sources()
             weakref.finalize(self, self._sources.close)
         file = str(self._sources.file(program))
-        path, graph, inputs = self._read(self._sources, file, program)
-        if graph.profile and graph.profile != program.bindings and program.inputs is None:
-            program = self._at_sizes(program, graph.profile)
-        task = GraphTask(program.uri, path, graph, made_for, threads, versions, inputs)
+        path, graph, inputs, profiles = self._read(self._sources, file, program)
+        if profiles != program.profiles:
+            program = self._at_sizes(program, profiles)
+        elif graph.profile and graph.profile != program.bindings and program.inputs is None:
+            program = self._at_sizes(program, (Profile(graph.profile),))
+        if profiles and objective == MODEL.name:
+            raise ProgramError(f"the objective {objective} is of one size: name one, or leave it out")
+        task = GraphTask(program.uri, path, graph, made_for, threads, versions, inputs, profiles)
         return (task if self._variant is None else task.restricted(self._variant.source)).under(objective)
 
     def _parsed(self, uri: str) -> ProgramUri:
         return parse_program(renamed(uri, self.name, SCHEME))
 
-    def _read(self, sources: Sources, file: str, program: ProgramUri) -> tuple[str, Any, str]:
+    def _read(self, sources: Sources, file: str, program: ProgramUri) -> _Read:
         if file not in self._models:
             arguments = (file, program.uri, sources.inputs(program))
             call = Call("irgym.envs.graph.running.keeping:kept", arguments)
             uri = program.uri
-            path, graph, fixed, inputs = sources.opened(call, uri, Path(file))
+            path, graph, fixed, inputs, profiles = sources.opened(call, uri, Path(file))
             if fixed:
                 print(
                     f"irgym: callers of {uri} may override the initializers {', '.join(fixed)}: here, and in "
                     "exported models, they are constants; turn those that must stay open into plain inputs",
                     file=sys.stderr,
                 )
-            self._models[file] = path, graph, inputs
+            self._models[file] = path, graph, inputs, profiles
         return self._models[file]
 
-    def _at_sizes(self, program: ProgramUri, sizes: tuple[tuple[str, int], ...]) -> ProgramUri:
+    def _at_sizes(self, program: ProgramUri, profiles: Sequence[Profile]) -> ProgramUri:
         """Return the program at sizes that its user did not name, and say so once on stderr."""
+        sizes, *others = (profile.sizes for profile in profiles)
         query = "&".join(f"{name}={size}" for name, size in sizes)
+        if others:
+            query = "&".join(f"{SIZES}={profile.text}" for profile in profiles)
         uri = f"{SCHEME}:{program.path}?{query}"
         if uri not in self._told:
             self._told.add(uri)
@@ -206,7 +219,8 @@ class GraphEnvironment(Environment):
                 file=sys.stderr,
             )
         held = "".join(f"&range.{name}={low}:{high}" for name, (low, high) in program.ranges)
-        return replace(program, uri=uri + held, bindings=sizes)
+        several = tuple(profiles) if others else ()
+        return replace(program, uri=uri + held, bindings=sizes, profiles=several)
 
     def canonical(self, uri: str) -> str:
         """Return the canonical URI of a program, which is one of `graph` for variants too."""

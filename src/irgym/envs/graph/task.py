@@ -17,6 +17,7 @@ from irgym.core.cost import Call, Job
 from irgym.core.drawing import Drawing
 from irgym.core.objective import TIME, Objective
 from irgym.core.observation import ObservationView
+from irgym.core.profiles import Profile, shares
 from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.graph import actions
@@ -30,6 +31,7 @@ from irgym.envs.graph.ir.quantised import waits
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
 from irgym.envs.graph.observing.observations import VIEWS, Rows
+from irgym.envs.graph.programs.uris import FIXED
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.sites import Finder
 from irgym.envs.graph.rewriting.transitions import StepCache, rewritten
@@ -81,6 +83,8 @@ class GraphTask(Task[GraphState]):
         threads: Threads of an operator.
         toolchain: Versions of the packages and of irgym's code that run it.
         inputs: Digest of the samples that it is measured and checked on; empty for random inputs.
+        profiles: Sizes that it is measured at, if there are several. Its time is the mean over the calls; the
+            analysis, features and the objective `model` are those of the first.
 
     Attributes:
         costs: Costs of the operators of its graphs.
@@ -100,6 +104,7 @@ class GraphTask(Task[GraphState]):
         threads: int,
         toolchain: str,
         inputs: str = "",
+        profiles: Sequence[Profile] = (),
     ) -> None:
         self.uri = uri
         self.path = path
@@ -107,6 +112,7 @@ class GraphTask(Task[GraphState]):
         self.threads = threads
         self.toolchain = toolchain
         self.inputs = inputs
+        self.profiles = tuple(profiles)
         self.horizon = HORIZON
         self.block = block_of(target)
         self.finder = Finder(RULES, self.block)
@@ -115,7 +121,8 @@ class GraphTask(Task[GraphState]):
         self._kept = StepCache()
         self._target = target
         self._rates = rates_of(target, threads)
-        self._estimate = self._estimated(graph) or 1.0  # a model without operators takes no time
+        self._estimate = self._estimated(graph.measured) or 1.0  # a model without operators takes no time
+        self._runs = self._runs_of(graph)
         self.costs = Costs(toolchain, threads, target, residences_of(graph.measured, target))
         self._cost_features = CostFeatures(graph.measured, self._rates)
         self._allowed = frozenset(range(len(self.rules)))
@@ -253,12 +260,13 @@ class GraphTask(Task[GraphState]):
             known=known,
             parts=self.costs.parts(state.graph.measured) if self.objective == MODEL else (),
             original=self.key(state) == self._initial.digest,
+            runs=self._runs if self.objective.timed else 1.0,
             target=self.target_text,
         )
 
     def analysis(self, state: GraphState) -> NDArray[np.float64]:
         """Return a rough estimate of the time from shapes alone, relative to the original's, shape [1]."""
-        return np.array([self._estimated(state.graph) / self._estimate])
+        return np.array([self._estimated(state.graph.measured) / self._estimate])
 
     def cost_features(self, state: GraphState) -> NDArray[np.float64]:
         """Return the features of a state for cost models, shape [COST_FEATURES]."""
@@ -269,9 +277,14 @@ class GraphTask(Task[GraphState]):
         _, graph, _, level = job.call.arguments
         return self._cost_features.of(graph.measured, level)
 
-    def _estimated(self, graph: Graph) -> float:
-        fixed = graph.measured
+    def _estimated(self, fixed: Graph) -> float:
         return sum(estimated(fixed, node, self._rates) for node in fixed.nodes.values())
+
+    def _runs_of(self, graph: Graph) -> float:
+        """Return an estimate of `Job.runs`."""
+        times = [self._estimated(graph.at(dict(profile.sizes))) for profile in self.profiles]
+        mean = sum(share * time for share, time in zip(shares(self.profiles), times, strict=True))
+        return sum(times) / mean if mean else 1.0
 
     def validation(self, state: GraphState, inputs: int, seed: int) -> Call:
         """Return the call that compares the model's results with those of the original."""
@@ -324,6 +337,21 @@ class GraphTask(Task[GraphState]):
         """Return the call that times two states in turn."""
         states = ((before.graph, before.level), (after.graph, after.level))
         return Call(f"{RUNNER}:stages", (self.path, *states, self.threads, ROUNDS))
+
+    def fixed_uri(self) -> str:
+        """Return the URI of the model fixed to the sizes that it is measured at; empty if there is none."""
+        fixable = self.graph.profile and not self.profiles and FIXED not in dict(self.graph.profile)
+        return f"{self.uri}&{FIXED}=1" if fixable else ""
+
+    def fixed_sizes(self) -> str:
+        """Return the sizes that the model is measured at, in words."""
+        return ", ".join(f"{name}={size}" for name, size in self.graph.profile)
+
+    def fixed_call(self, state: GraphState, fixed: Task[Any], fixed_state: GraphState, rounds: int) -> Call:
+        """Return the call that times a rewritten model with fixed sizes in turn with one of this task."""
+        assert isinstance(fixed, GraphTask)
+        models = ((self.path, state.graph, state.level), (fixed.path, fixed_state.graph, fixed_state.level))
+        return Call(f"{RUNNER}:beside", (*models, self.threads, rounds))
 
     def describe(self, state: GraphState) -> str:
         """Return the operators, a line each, and the level of ONNX Runtime's optimiser if it is on."""

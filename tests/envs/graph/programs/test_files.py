@@ -13,7 +13,7 @@ import irgym
 from irgym.base.errors import BaselineError, ProgramError
 from irgym.core.cost import Outcome
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.checks import SEED, checked_on
+from irgym.envs.graph.checking.cases import SEED, cases_on, checked_on
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import upgrading
@@ -75,7 +75,7 @@ def test_a_level_that_fails_is_a_failure_of_its_row(name: str):
     measured = runner.measure(task.path, task.graph, 1, "all")
     assert measured.outcome is Outcome.COMPILE_ERROR and "ONNX Runtime" in measured.detail
     with pytest.raises(BaselineError, match=r"at level all, ONNX Runtime .*: leave ort-all out"):
-        prepared("ort-all", Original(task.uri, task.path, feeds_of(task.path, SEED), 1))
+        prepared("ort-all", Original(task.uri, task.path, cases_on(task.path, SEED), 1))
 
 
 def test_declared_sizes_of_results_are_kept(tmp_path: Path):

@@ -11,7 +11,7 @@ from onnx import numpy_helper
 
 from irgym.base.errors import BaselineError, ProgramError
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking import checks as checking
+from irgym.envs.graph.checking import cases as checking
 from irgym.envs.graph.checking import rounding
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
@@ -67,7 +67,7 @@ def test_a_large_model_is_rewritten_checked_and_read_again(tmp_path: Path, monke
     path = written(tmp_path)
     task = GRAPH.task(f"graph:{path}?batch=2")
     expected, _ = checking.checked_on(task.path, 5)
-    checking.checked_on.cache_clear()
+    checking.cases_on.cache_clear()
     monkeypatch.setattr(rounding, "LARGE", 0)
     one_at_a_time, _ = checking.checked_on(task.path, 5)
     for ours, theirs in zip(one_at_a_time.expected, expected.expected, strict=True):
@@ -121,7 +121,7 @@ def test_tools_that_take_whole_models_are_left_out(tmp_path: Path, monkeypatch: 
     task = GRAPH.task(f"graph:{written(tmp_path)}?batch=2")
     monkeypatch.setattr(peers, "INSIDE", HEAVY)
     with pytest.raises(BaselineError, match="weights inside take less than 2: leave them out"):
-        peers.Original(task.uri, task.path, {}, 1).model()
+        peers.Original(task.uri, task.path, (), 1).model()
 
 
 def test_heavy_weights_of_other_types_are_brought_inside(tmp_path: Path):

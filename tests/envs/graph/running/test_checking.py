@@ -8,7 +8,8 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from irgym.envs.graph.checking.checks import checked_on, checks_on
+from irgym.envs.graph.checking.cases import checked_on
+from irgym.envs.graph.checking.checks import checks_on
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.runner import prepare
 from irgym.envs.graph.running.artefacts import model_at

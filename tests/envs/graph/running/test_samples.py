@@ -11,7 +11,8 @@ from onnx import parser
 
 from irgym.base.errors import ProgramError
 from irgym.envs.graph.checking import checks
-from irgym.envs.graph.checking.checks import checked_on, checks_on
+from irgym.envs.graph.checking.cases import checked_on
+from irgym.envs.graph.checking.checks import checks_on
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs.metadata import INPUTS, read_ranges, read_sizes

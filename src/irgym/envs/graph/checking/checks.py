@@ -6,8 +6,8 @@ from that file.
 
 import math
 import time
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import lru_cache, partial
@@ -18,12 +18,14 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ProgramError
 from irgym.core.cost import Validation
+from irgym.envs.graph.checking.cases import original_runs
 from irgym.envs.graph.checking.original import RefusedError, as_in_file, results_of_file
 from irgym.envs.graph.checking.other_sizes import WANTED, other_sizes, text_of
-from irgym.envs.graph.checking.problems import Checked, drawn, ordinary, sampled
+from irgym.envs.graph.checking.problems import drawn, drawn_at, ordinary, sampled
 from irgym.envs.graph.checking.rounding import compared_with, nudged, runners_of
 from irgym.envs.graph.programs.extremes import Style, extremes
 from irgym.envs.graph.programs.inputs import draw, inputs_of, ranges_of, wrapping
+from irgym.envs.graph.programs.metadata import read_profiles
 from irgym.envs.graph.running.artefacts import model_at
 from irgym.envs.graph.running.sessions import CompileError
 from irgym.measure.checking.agreement import Agreement
@@ -32,9 +34,6 @@ from irgym.measure.checking.numbers import finite, precision
 from irgym.measure.checking.problem import Problem, untelling, validation
 
 Array = NDArray[Any]
-
-SEED = 20261122
-"""Seed of the inputs on which candidates are checked and timed."""
 
 SAMPLES_S = 30.0
 """Time in seconds after which no further samples of the user's are prepared."""
@@ -65,30 +64,6 @@ SPREADING = frozenset(
 
 ALLOWED = "8 times the effect of changes in the last bits of inputs and weights, against the original model"
 """Description of the allowances."""
-
-
-@lru_cache(maxsize=4)
-def checked_on(path: str, seed: int) -> Checked:
-    """Return the expected results on the user's first sample, or random inputs, and the inputs by name.
-
-    Raises:
-        ProgramError: The range of an input cannot be inferred, or the original model does not run.
-    """
-    with _original_runs():
-        runners = runners_of(path)
-        return sampled(path, 0, seed, runners) if model_at(path).samples else drawn(path, seed, runners)
-
-
-@contextmanager
-def _original_runs() -> Generator[None]:
-    """Turn a `CompileError` into the message that the original model does not run."""
-    try:
-        yield
-    except CompileError as error:
-        raise ProgramError(
-            f"the original model does not run ({error}): give its open dimensions sizes that fit, or "
-            "export it for this version of ONNX Runtime"
-        ) from error
 
 
 class Kind(Enum):
@@ -151,13 +126,15 @@ class Checks:
         loaded = model_at(path)
         self._given = len(loaded.samples)
         self._samples_s = 0.0
-        self._sizes = other_sizes(dict(loaded.graph.profile), loaded.graph.least)
+        profiles = [dict(profile.sizes) for profile in read_profiles(loaded.proto)[1:]]
+        self._sizes = other_sizes(dict(loaded.graph.profile), loaded.graph.least, profiles)
         samples = [partial(self._sample, place) for place in range(self._given)]
         first, *further = (partial(self._ordinary, place) for place in range(inputs))
         others = [self._resized] * (WANTED if loaded.graph.profile else 0)
         # The most telling come first, since there may be no time for more.
-        self._left = [*samples, first, *others[:1], *self._extremes(), *further, *others[1:]]
-        self._needed = {*samples[:1], first, *others[:1]}
+        at = [partial(self._at, sizes) for sizes in profiles]
+        self._left = [*samples, first, *at, *others[:1], *self._extremes(), *further, *others[1:]]
+        self._needed = {*samples[:1], first, *at, *others[:1]}
 
     def prepare(self) -> None:
         """Make the checks that are never left out.
@@ -177,7 +154,7 @@ class Checks:
         Args:
             run: Returns the model's results on inputs.
             seconds: Time for it; inputs for which there is none are left out, but never the first ordinary
-                ones and the first of other sizes.
+                ones, those of each profile, and the first of other sizes.
 
         Raises:
             CompileError: The model, or the original, does not run on ordinary inputs.
@@ -212,7 +189,7 @@ class Checks:
             if make not in self._needed and time.monotonic() + took_s >= due:
                 continue
             started = time.monotonic()
-            with _original_runs():
+            with original_runs():
                 check = make()
             self._left.remove(make)
             self._needed.discard(make)
@@ -238,6 +215,11 @@ class Checks:
                 raise
             return _not_run(Kind.ORDINARY, "inputs within the ranges of the samples", {}, error)
         return Check(Kind.ORDINARY, "", feeds, checked)
+
+    def _at(self, sizes: Mapping[str, int]) -> Check:
+        """Return inputs of the sizes of a profile."""
+        checked, feeds = drawn_at(self._path, self._seed, self._runners, sizes)
+        return Check(Kind.RESIZED, text_of(sizes), feeds, checked)
 
     def _resized(self) -> Check | None:
         """Return ordinary inputs of the next other sizes that the model accepts; None if there are none."""
@@ -308,7 +290,7 @@ def checks_on(path: str, inputs: int, seed: int) -> Checks:
     Raises:
         ProgramError: The range of an input cannot be inferred, or the original model does not run.
     """
-    with _original_runs():
+    with original_runs():
         return Checks(path, inputs, seed)
 
 

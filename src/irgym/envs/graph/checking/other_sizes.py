@@ -1,19 +1,22 @@
 """Other sizes of open dimensions than those that a model is measured at."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 WANTED = 3
 """Number of other sizes on which a result is checked."""
 
 
-def other_sizes(profile: Mapping[str, int], least: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def other_sizes(
+    profile: Mapping[str, int], least: Mapping[str, int], profiles: Sequence[Mapping[str, int]] = ()
+) -> Iterator[dict[str, int]]:
     """Yield sizes to try, of which a model may accept some only: 1, odd, larger, each dimension by itself.
 
     Args:
         profile: The sizes that the model is measured at, by the names of its open dimensions.
         least: The least sizes of the dimensions.
+        profiles: Further sizes that it is measured at.
     """
-    seen = [dict(profile)]
+    seen = [dict(profile), *map(dict, profiles)]
     together = (
         dict.fromkeys(profile, 1),
         {name: size + 1 for name, size in profile.items()},

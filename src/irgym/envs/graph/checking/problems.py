@@ -93,6 +93,19 @@ def drawn(path: str, seed: int, runners: Runners) -> Checked:
     return ordinary(path, seed, runners, ranges=ranges_in([Sample("", sample) for sample in alike], {}))
 
 
+def drawn_at(path: str, seed: int, runners: Runners, sizes: Mapping[str, int]) -> Checked:
+    """Return the user's first sample of some sizes, or else random inputs, with the expected results.
+
+    Raises:
+        RefusedError: As for `ordinary`, and so are the others.
+    """
+    proto, *_, samples = model_at(path)
+    for place, sample in enumerate(samples):
+        if sizes_of(proto, sample) == dict(sizes):
+            return sampled(path, place, seed, runners)
+    return ordinary(path, seed, runners, sizes)
+
+
 def sampled(path: str, place: int, seed: int, runners: Runners) -> Checked:
     """Return one of the user's samples with the expected results.
 

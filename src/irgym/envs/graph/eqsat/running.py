@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from irgym.base.errors import BaselineError, IrgymError
 from irgym.core.baseline import Versus
-from irgym.envs.graph.checking.checks import SEED, checked_on
+from irgym.envs.graph.checking.cases import SEED, cases_on
 from irgym.envs.graph.eqsat.costs import Measured, Prices, counted
 from irgym.envs.graph.eqsat.optimising import optimised, total
 from irgym.envs.graph.eqsat.settings import Settings
@@ -36,6 +36,9 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
         IrgymError: The results are wrong.
     """
     loaded = model_at(path)
+    case, *further = cases_on(path, SEED)
+    if further:
+        raise BaselineError("equality saturation works at one size: name a single one, or leave it out")
     measured = Measured(loaded.graph.measured, settings.threads)
     prices: Prices = counted if settings.objective == "nodes" else measured
     known = {rule.name: rule for rule in RULES}
@@ -51,16 +54,15 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
         settings.search,
         options.extraction,
     )
-    checked, feeds = checked_on(path, SEED)
 
     def program(of: Graph, level: str) -> Program:
         made = Program(of, loaded.weights, settings.threads, level)
-        verdict = checked.judge(made.run(feeds))
+        verdict = case.problem.judge(made.run(case.feeds))
         if not verdict.ok:
             raise IrgymError(f"tensat gives wrong results ({verdict.detail}): please report a bug of irgym")
         return made
 
-    ours = program(graph, level).bound(feeds)
+    ours = program(graph, level).bound(case.feeds)
     chosen_by = "" if prices is counted else f", {measured.words}"
     how = f"egglog, {found.words}{chosen_by}; {found.seconds:.1f} s"
     if settings.objective != "time":
@@ -70,7 +72,7 @@ def against(path: str, graph: Graph, level: str, settings: Settings) -> Versus:
     refused = ""
     for name in LEVELS:  # one at a time: each session has a copy of the weights
         try:
-            theirs = program(found.graph, name).bound(feeds)
+            theirs = program(found.graph, name).bound(case.feeds)
             theirs.run(1)
         except CompileError as error:
             refused = str(error)

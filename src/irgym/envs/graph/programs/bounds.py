@@ -3,13 +3,14 @@
 # The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
 
 import onnx
 from onnx import NodeProto, TensorProto, helper
 
 from irgym.base.errors import ProgramError
+from irgym.envs.graph.programs.metadata import read_profiles, read_sizes
 
 NODES = 50_000
 """Limit of a model's operators after inlining its functions; reading that many takes 15 s."""
@@ -73,30 +74,38 @@ def check_expansion(model: onnx.ModelProto, name: str) -> None:
 
 
 def check_inputs(model: onnx.ModelProto, name: str) -> None:
-    """Refuse a model with inputs, of fixed shapes, that are too large.
+    """Refuse a model with inputs that are too large at a size that it is measured at.
 
     Args:
-        model: The model.
+        model: The model, whose metadata tell the sizes of open dimensions.
         name: The model's name in messages.
 
     Raises:
         ProgramError: The inputs are too large, or have too many dimensions.
     """
-    total = 0
     for value in model.graph.input:
-        tensor = value.type.tensor_type
-        sizes = [dimension.dim_value for dimension in tensor.shape.dim]
-        if len(sizes) > RANK:
+        rank = len(value.type.tensor_type.shape.dim)
+        if rank > RANK:
             raise ProgramError(
-                f"{name}: the input {value.name} has {len(sizes)} dimensions, and at most {RANK} are "
+                f"{name}: the input {value.name} has {rank} dimensions, and at most {RANK} are "
                 "supported: export the model with fewer"
             )
-        total += prod(sizes) * _width(tensor.elem_type)
+    profiles = [dict(profile.sizes) for profile in read_profiles(model)] or [read_sizes(model)]
+    total = max(_bytes_at(sizes, model) for sizes in profiles)
     if total > INPUTS:
         raise ProgramError(
             f"{name} takes inputs of {_shown(total)}, and at most {_shown(INPUTS)} are supported: choose "
             "smaller sizes"
         )
+
+
+def _bytes_at(sizes: Mapping[str, int], model: onnx.ModelProto) -> int:
+    """Return the bytes of a model's inputs at some sizes of its open dimensions."""
+    kinds = [value.type.tensor_type for value in model.graph.input]
+    return sum(
+        prod(sizes.get(size.dim_param, size.dim_value) for size in kind.shape.dim) * _width(kind.elem_type)
+        for kind in kinds
+    )
 
 
 def check_dims(tensor: TensorProto, name: str) -> None:

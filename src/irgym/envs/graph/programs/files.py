@@ -3,7 +3,7 @@
 # The types of onnx are incomplete.
 # pyright: reportUnknownMemberType=false
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, TypeAlias
@@ -13,19 +13,23 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import load_external_data_for_model
 
 from irgym.base.errors import ProgramError, StorageError
+from irgym.core.profiles import Profile
 from irgym.envs.graph.programs.bounds import check_expansion, check_inputs
 from irgym.envs.graph.programs.inputs import given_inputs
 from irgym.envs.graph.programs.metadata import (
     PREFIX,
     note_inputs,
+    read_profiles,
     read_sizes,
     unnamed,
+    write_profiles,
     write_ranges,
     write_sizes,
 )
 from irgym.envs.graph.programs.opsets import first_line
 from irgym.envs.graph.programs.proposals import Dimension, proposed
 from irgym.envs.graph.programs.samples import named_inputs, ranges_in, sizes_in
+from irgym.envs.graph.programs.uris import FIXED
 from irgym.envs.graph.programs.weights import INSIDE, files_of, put_back, taken_out, too_large
 from irgym.measure.samples import Given
 
@@ -43,9 +47,6 @@ EMPTY = "holds no operations: export the model again"
 
 UNKNOWN = -1
 """A size that some exporters write for an open one."""
-
-FIXED = "fixed"
-"""The binding that fixes all open dimensions, in a model that has none of this name."""
 
 UNNAMED = frozenset("?&=#")
 """Characters that names of dimensions in URIs cannot contain; some exporters write the name `?`."""
@@ -103,6 +104,7 @@ def bound(
     digests: Mapping[str, str],
     ranges: tuple[tuple[str, tuple[int, int]], ...] = (),
     inputs: Given | None = None,
+    profiles: tuple[Profile, ...] = (),
 ) -> bytes:
     """Return a file's model with names for its open dimensions, and otherwise unchanged.
 
@@ -119,6 +121,7 @@ def bound(
             without a name that a URI can contain is named by its input and axis: `pixels.0`.
         ranges: Half-open ranges of integer inputs, by name. They are written into the metadata.
         inputs: Samples of the inputs, which tell sizes and ranges that are not given.
+        profiles: All sizes at which it is measured, if there are several; the bindings are the first.
 
     Raises:
         ProgramError: The file is no valid ONNX model, no sizes are found at which it runs, a binding names no
@@ -144,7 +147,7 @@ def bound(
     if inputs is not None:
         known, sampled = _told_by(inputs, model, dict(bindings), known, path)
         _note_ranges(model, known, path)
-    bind(model, dict(bindings), path, sampled)
+    bind(model, dict(bindings), path, sampled, profiles)
     check_inputs(model, path)
     put_back(model, weights, listed)
     return model.SerializeToString(deterministic=True)
@@ -216,6 +219,7 @@ def bind(
     bindings: Mapping[str, int],
     path: str,
     sampled: Mapping[str, int] = MappingProxyType({}),
+    profiles: Sequence[Profile] = (),
 ) -> None:
     """Name the dimensions that a model's inputs leave open, and note their sizes.
 
@@ -224,9 +228,12 @@ def bind(
         bindings: Sizes of dimensions, by name.
         path: The model's name in messages.
         sampled: Sizes in a sample of the inputs.
+        profiles: Several sizes to measure it at; the bindings are the first. Without sizes of any kind, those
+            in the metadata of an exported model stay.
 
     Raises:
-        ProgramError: No sizes are found, a binding names no open dimension, or an input is no tensor.
+        ProgramError: No sizes are found, a binding names no open dimension, profiles leave one out, or an
+            input is no tensor.
     """
     dimensions = list(_open(model, path))
     names = dict.fromkeys(name for name, _ in dimensions)
@@ -236,20 +243,41 @@ def bind(
             raise ProgramError(
                 f"{path} has no open dimension {name!r}; its open dimensions: {', '.join(names) or 'none'}"
             )
+    _check_profiles(profiles, names, bool(fixed), path)
+    if not bindings and not sampled:
+        profiles = [told for told in read_profiles(model) if dict(told.sizes).keys() == names.keys()]
+    write_profiles(model, profiles)
     if not names:
         write_sizes(model, {})
         return
     for name, dimension in dimensions:
         dimension.dim_param = name
     del model.graph.value_info[:]
-    known = {
-        name: size for name, size in {**read_sizes(model), **sampled, **bindings}.items() if name in names
-    }
+    first = dict(profiles[0].sizes) if profiles else {}
+    given = {**read_sizes(model), **sampled, **bindings, **first}
+    known = {name: size for name, size in given.items() if name in names}
     if len(known) < len(names):
         known = proposed(model, list(_dimensions(model)), known, path)
     write_sizes(model, {} if fixed else known)
     if fixed:
         _fix(model, known)
+
+
+def _check_profiles(profiles: Sequence[Profile], names: Collection[str], fixed: bool, path: str) -> None:
+    """Refuse profiles of a model that is to be fixed, or without sizes of all open dimensions.
+
+    Raises:
+        ProgramError: They make no sense for the model.
+    """
+    if not profiles:
+        return
+    if fixed:
+        raise ProgramError(f"{path}: {FIXED}=1 is for one size: leave it out, or name one size")
+    missing = [name for name in names if name not in dict(profiles[0].sizes)]
+    if missing:
+        raise ProgramError(
+            f"{path} leaves {', '.join(missing)} open too: where several sizes are named, each names all"
+        )
 
 
 def _note_ranges(model: onnx.ModelProto, ranges: Ranges, path: str) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 import onnx
 
 from irgym.base.errors import ProgramError
+from irgym.core.profiles import Profile, profiles_of
 
 NOTE = "irgym."
 """Prefix of the keys."""
@@ -37,6 +38,12 @@ INPUTS = f"{NOTE}inputs"
 SIZE = f"{NOTE}size."
 """Prefix of the keys of the sizes at which open dimensions are measured; the dimension's name follows."""
 
+PROFILES = f"{NOTE}profiles"
+"""Key of all sizes at which a model is measured, with their weights, if there are several."""
+
+JOINT = "&"
+"""Separator of profiles; no name of a dimension contains it."""
+
 
 def unnamed(value: str, axis: int) -> str:
     """Return the name that irgym gives to a dimension without one."""
@@ -59,6 +66,31 @@ def read_sizes(model: onnx.ModelProto) -> dict[str, int]:
         for entry in model.metadata_props
         if entry.key.startswith(SIZE)
     }
+
+
+def write_profiles(model: onnx.ModelProto, profiles: Sequence[Profile]) -> None:
+    """Write the profiles at which a model is measured into it, replacing earlier ones; none for a single one.
+
+    The sizes of the first are written by `write_sizes`.
+    """
+    kept = [entry for entry in model.metadata_props if entry.key != PROFILES]
+    del model.metadata_props[:]
+    model.metadata_props.extend(kept)
+    if profiles:
+        model.metadata_props.add(key=PROFILES, value=JOINT.join(profile.text for profile in profiles))
+
+
+def read_profiles(model: onnx.ModelProto) -> tuple[Profile, ...]:
+    """Return the profiles at which a model is measured, if there are several; else nothing.
+
+    Raises:
+        ProgramError: The metadata are malformed.
+    """
+    text = next((entry.value for entry in model.metadata_props if entry.key == PROFILES), "")
+    try:
+        return profiles_of(text.split(JOINT), {}) if text else ()
+    except ProgramError as error:
+        raise ProgramError(f"the model's metadata {PROFILES} are malformed ({error}): name sizes") from error
 
 
 def note_inputs(model: onnx.ModelProto, digest: str) -> None:

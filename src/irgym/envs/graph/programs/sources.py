@@ -77,10 +77,11 @@ class Sources:
             content, beside, size = self._opener.call(files, program.uri, check_size(program.path))
             inputs = self.inputs(program)
             size += 0 if inputs is None else size_at(inputs.path)
-            given = f"{program.bindings} {program.ranges}"
+            given = f"{program.bindings} {program.profiles} {program.ranges}"
             parts = (content, str(beside), given, inputs.digest if inputs else "", installed, *common)
             name = f"{stem_of(program.path.stem)}-{digest(*parts)}"
-            arguments = (str(program.path), program.bindings, beside, program.ranges, inputs)
+            sized = (program.ranges, inputs, program.profiles)
+            arguments = (str(program.path), program.bindings, beside, *sized)
             call = Call("irgym.envs.graph.programs.files:bound", arguments)
             file = STORE.get(name, lambda: self._opener.call(call, program.uri, size))
             self._sizes[file] = size

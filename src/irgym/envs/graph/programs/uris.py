@@ -9,6 +9,9 @@ from irgym.envs.graph.programs.families import FAMILIES
 SUFFIX = ".onnx"
 """Suffix of ONNX files."""
 
+FIXED = "fixed"
+"""The binding that fixes all open dimensions, in a model that has none of this name."""
+
 GRAMMAR = Grammar(
     "graph",
     FAMILIES,
@@ -23,9 +26,10 @@ def parse_program(uri: str) -> ProgramUri:
 
     Args:
         uri: `graph://bert?layers=2`, or `graph:model.onnx?batch=1&sequence=128`, where the options tell the
-            sizes of open dimensions, by their names in the file, at which it is measured. With `fixed=1`, the
-            model is for these sizes alone. `range.ids=0:30522` gives the half-open range of the integer
-            input `ids`, and `inputs=samples.npz` a file or folder of samples of the inputs.
+            sizes of open dimensions, by their names in the file, at which it is measured; or several with
+            weights, `?sizes=batch=1:0.7&sizes=batch=8:0.3`. With `fixed=1`, the model is for one size alone.
+            `range.ids=0:30522` gives the half-open range of the integer input `ids`, and
+            `inputs=samples.npz` a file or folder of samples of the inputs.
 
     Raises:
         ProgramError: The URI is malformed, has an unknown family or option, sizes that do not fit together,

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ProgramError, explained
 from irgym.base.files import write_files
+from irgym.core.profiles import Profile
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.reading import content_of, prepared_model, read_graph
 from irgym.envs.graph.ir.weights import Weights
 from irgym.envs.graph.programs.inputs import draw, given_inputs, inputs_of, ranges_of
-from irgym.envs.graph.programs.metadata import read_fixed, read_inputs
+from irgym.envs.graph.programs.metadata import read_fixed, read_inputs, read_profiles
 from irgym.envs.graph.programs.samples import named_inputs
 from irgym.envs.graph.running.artefacts import (
     FILE,
@@ -47,12 +48,14 @@ class Kept(NamedTuple):
         graph: Its graph.
         fixed: Initializers that callers may override, but irgym treats as constants.
         inputs: Digest of samples of its inputs; empty for none.
+        profiles: Sizes that it is measured at, if there are several; else empty.
     """
 
     path: str
     graph: Graph
     fixed: tuple[str, ...]
     inputs: str
+    profiles: tuple[Profile, ...]
 
 
 def kept(path: str, name: str, inputs: Given | None = None) -> Kept:
@@ -86,7 +89,7 @@ def kept(path: str, name: str, inputs: Given | None = None) -> Kept:
         write_files({note: path.encode()})
     loaded = model_at(str(found))
     fixed = tuple(read_fixed(loaded.proto))
-    return Kept(str(found), loaded.graph, fixed, read_inputs(loaded.proto))
+    return Kept(str(found), loaded.graph, fixed, read_inputs(loaded.proto), read_profiles(loaded.proto))
 
 
 def _run_once(

@@ -15,13 +15,14 @@ from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnx
 from numpy.typing import NDArray
 
 from irgym.base.errors import BaselineError
+from irgym.envs.graph.checking.cases import Case
 from irgym.envs.graph.ir.writing import model_of
 from irgym.envs.graph.programs.sources import INSTALL_MODELS, INSTALL_PEERS
 from irgym.envs.graph.programs.uris import parse_program
@@ -52,13 +53,13 @@ class Original:
     Attributes:
         uri: The program.
         path: The cached model.
-        feeds: Its inputs.
+        cases: Its inputs, one for each profile of sizes.
         threads: Threads of an operator.
     """
 
     uri: str
     path: str
-    feeds: Mapping[str, Array]
+    cases: Sequence[Case]
     threads: int
 
     def model(self) -> onnx.ModelProto:
@@ -77,19 +78,29 @@ class Original:
         return model_of(loaded.graph, loaded.weights, whole=True)
 
 
+class Ready(Protocol):
+    """A model that is ready to run on some inputs."""
+
+    def run(self, times: int) -> None:
+        """Compute the results a number of times."""
+        ...
+
+    def results(self) -> Sequence[Array]:
+        """Return the results of the last run."""
+        ...
+
+
 @dataclass(frozen=True)
 class Prepared:
     """A baseline that is ready to run.
 
     Attributes:
-        run: Computes the results a number of times.
-        results: Returns the results of the last run.
+        on: The baseline on each of the original's inputs.
         detail: The versions of the tools, and other settings except threads.
         lingers: Whether its threads may keep spinning after a run.
     """
 
-    run: Callable[[int], None]
-    results: Callable[[], Sequence[Array]]
+    on: Sequence[Ready]
     detail: str
     lingers: bool = False
 
@@ -112,13 +123,15 @@ def optimised(original: Original, level: str) -> Prepared:
     """
     loaded = model_at(original.path)
     try:
-        program = Program(loaded.graph, loaded.weights, original.threads, level).bound(original.feeds)
-        program.run(1)
+        program = Program(loaded.graph, loaded.weights, original.threads, level)
+        on = [program.bound(case.feeds) for case in original.cases]
+        for bound in on:
+            bound.run(1)
     except CompileError as error:
         raise BaselineError(
             f"at level {level}, {error}, though it runs with its optimiser off: leave ort-{level} out"
         ) from error
-    return Prepared(program.run, program.results, f"{_version('onnxruntime')}, level {level}")
+    return Prepared(on, f"{_version('onnxruntime')}, level {level}")
 
 
 def onnxslim(original: Original) -> Prepared:
@@ -174,19 +187,14 @@ def torch(original: Original, *, compiled: bool = False) -> Prepared:
     library.set_num_threads(original.threads)
     model = build(original.uri)
     function: Callable[..., Any] = library.compile(model.module) if compiled else model.module
-    given = {name: library.from_numpy(np.array(array)) for name, array in original.feeds.items()}
+    [case] = original.cases  # exported models have fixed sizes
+    given = {name: library.from_numpy(np.array(array)) for name, array in case.feeds.items()}
     inputs = [given.get(name, example) for name, example in model.inputs.items()]
-    results: list[Any] = [None]
-
-    def run(times: int) -> None:
-        with library.inference_mode():
-            for _ in range(times):
-                results[0] = function(*inputs)
-
+    ready = _TorchCalls(function, inputs, library.inference_mode)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # the compiler warns about deprecated calls in torch
-            run(1)
+            ready.run(1)
     except RuntimeError as error:
         if not compiled:
             raise
@@ -195,7 +203,25 @@ def torch(original: Original, *, compiled: bool = False) -> Prepared:
             f"torch.compile fails on {original.uri} ({said}): install a C++ compiler, or leave it out"
         ) from error
     detail = f"torch {library.__version__}{', torch.compile' if compiled else ''}"
-    return Prepared(run, lambda: [results[0].numpy()], detail, lingers=original.threads > 1)
+    return Prepared([ready], detail, lingers=original.threads > 1)
+
+
+class _TorchCalls:
+    """Calls of a torch module on the same inputs."""
+
+    def __init__(self, function: Callable[..., Any], inputs: Sequence[Any], mode: Callable[[], Any]) -> None:
+        self._function, self._inputs, self._mode = function, inputs, mode
+        self._result: Any = None
+
+    def run(self, times: int) -> None:
+        """Call the module a number of times."""
+        with self._mode():
+            for _ in range(times):
+                self._result = self._function(*self._inputs)
+
+    def results(self) -> list[Array]:
+        """Return the result of the last call."""
+        return [self._result.numpy()]
 
 
 PEERS: Mapping[str, Callable[[Original], Prepared]] = {
@@ -226,12 +252,18 @@ def _fastest(
     except Exception as error:
         said = next(iter(str(error).splitlines()), type(error).__name__)
         raise BaselineError(f"{name or package} fails on {original.uri} ({said}): leave it out") from error
-    found: dict[str, tuple[float, Bound]] = {}
+    found: dict[str, tuple[float, list[Bound]]] = {}
     refused = ""
     for level in LEVELS:
         try:
-            bound = Bound(opened(content, timed_options(level, original.threads)), original.feeds)
-            found[level] = min(sample(bound.run, timing_of(original.threads))), bound
+            session = opened(content, timed_options(level, original.threads))
+            on = [Bound(session, case.feeds) for case in original.cases]
+            timing = timing_of(original.threads)
+            times = [
+                case.share * min(sample(bound.run, timing))
+                for case, bound in zip(original.cases, on, strict=True)
+            ]
+            found[level] = sum(times), on
         except CompileError as error:
             refused = str(error)
     if not found:
@@ -239,9 +271,9 @@ def _fastest(
             f"the result of {name or package} for {original.uri} does not run ({refused}): leave it out"
         )
     level = min(found, key=lambda level: found[level][0])
-    bound = found[level][1]
+    on = found[level][1]
     by = f"{name} {version(package)}" if name else f"{_version(package)}, {_version('onnxruntime')}"
-    return Prepared(bound.run, bound.results, f"{by}, level {level}")
+    return Prepared(on, f"{by}, level {level}")
 
 
 def _version(package: str) -> str:
