@@ -1,5 +1,8 @@
 """The compiled library of torchvision, which loads only beside the torch that it was built for."""
 
+# The types of torch are incomplete.
+# pyright: reportUnknownMemberType=false
+
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -21,7 +24,7 @@ def refusal() -> str:
     try:
         torch.ops.load_library(str(library))
     except OSError as error:
-        return next(iter(str(error).splitlines()), type(error).__name__)
+        return next(iter(str(error.__cause__ or error).splitlines()), type(error).__name__)
     return ""
 
 

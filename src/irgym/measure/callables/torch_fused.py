@@ -91,8 +91,11 @@ def _self_attention(
     return functional.linear(joined, weights[2], weights[3]), shares
 
 
-_PLAIN: dict[Any, Callable[..., Any]] = {
-    torch._native_multi_head_attention: _multi_head_attention,
-    torch._transformer_encoder_layer_fwd: _encoder_layer,
+_BY_NAME = {
+    "_native_multi_head_attention": _multi_head_attention,
+    "_transformer_encoder_layer_fwd": _encoder_layer,
 }
-"""Functions that compute the same as fused operators."""
+"""Functions that compute the same as fused operators of torch, by the operators' names."""
+
+_PLAIN: dict[Any, Callable[..., Any]] = {getattr(torch, name): plain for name, plain in _BY_NAME.items()}
+"""The same by the operators."""
