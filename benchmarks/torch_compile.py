@@ -4,8 +4,9 @@ Each module, with random weights, is compiled in a new process with `dynamic=Tru
 sizes; inductor compiles it in the same way. The table says whether outputs are the module's, how often irgym
 tuned for the second batch size, what the first call took, tuning included, and the median ratios of the times
 of eager calls and of inductor's calls to ours. Over ALL: the time of the exported graph under ONNX Runtime's
-ALL level over the tuned graph's, as irgym timed them in turn; one number for each graph. Rows are kept as
-they are done, so that a benchmark that was stopped goes on.
+ALL level over the tuned graph's, as irgym timed them in turn; one number for each graph, none where irgym
+chose ALL itself or had no time to compare. Rows are kept as they are done, so that a benchmark that was
+stopped goes on.
 
     pip install torchvision transformers
     python benchmarks/torch_compile.py --out docs/measured/torch_compile.md
@@ -39,6 +40,9 @@ from irgym.measure.machine import fingerprint, threads_text
 
 ROUNDS = 15
 """Rounds of each comparison in turn."""
+
+ALL = "stop-all"
+"""Schedule of a graph that is left to ONNX Runtime's ALL."""
 
 ALLOWED = 1.05
 """Factor by which ours may take longer than eager."""
@@ -84,7 +88,7 @@ class Found:
         first_s: Time of the first call, tuning included, in seconds.
         eager: Median ratios of eager calls' time to ours, by batch size.
         inductor: The same of inductor.
-        ort_all: Ratios of ONNX Runtime's ALL, by graph; None where the result is ALL's, or was not compared.
+        graphs: Schedule of each graph, and the ratio of ONNX Runtime's ALL; None where it was not compared.
     """
 
     same: bool
@@ -93,7 +97,7 @@ class Found:
     first_s: float
     eager: Sequence[float]
     inductor: Sequence[float]
-    ort_all: Sequence[float | None]
+    graphs: Sequence[tuple[str, float | None]]
 
 
 @dataclass(frozen=True)
@@ -141,8 +145,8 @@ def find(name: str, options: Options) -> Found:
             eager.append(time_calls(named[0], named[1], (), ROUNDS, "eager").ratio)
             compiled.append(time_calls(named[0], named[2], (), ROUNDS, "inductor").ratio)
     words = [str(warning.message) for warning in said if "irgym" in str(warning.message)]
-    ort_all = [result["baseline_ratio"] for result in _results()[before:]]
-    return Found(same, counts[1] - counts[0], words, walls[0], eager, compiled, ort_all)
+    graphs = [(result["schedule"], result["baseline_ratio"]) for result in _results()[before:]]
+    return Found(same, counts[1] - counts[0], words, walls[0], eager, compiled, graphs)
 
 
 def _results() -> list[dict[str, Any]]:
@@ -213,8 +217,11 @@ def line(row: Row) -> str:
         return f"| `{row.module}` | {row.failed} | | | | | | | | |"
     same = "yes" if found.same else "NO"
     ratios = [f"{ratio:.2f}" for ratio in (*found.eager, *found.inductor)]
-    ort_all = ", ".join("" if ratio is None else f"{ratio:.2f}" for ratio in found.ort_all)
-    cells = (f"`{row.module}`", same, str(found.again), f"{found.first_s:.0f}", *ratios, ort_all)
+    over_all = [
+        "is ALL" if schedule == ALL else "" if ratio is None else f"{ratio:.2f}"
+        for schedule, ratio in found.graphs
+    ]
+    cells = (f"`{row.module}`", same, str(found.again), f"{found.first_s:.0f}", *ratios, ", ".join(over_all))
     return f"| {' | '.join([*cells, ' '.join(found.said)])} |"
 
 
@@ -249,7 +256,8 @@ def summary(found: Sequence[Row], options: Options) -> list[str]:
     ]
     twice = [f"`{name}`" for name, result in known.items() if result.again]
     bare = [f"`{name}`" for name, result in known.items() if result.said]
-    ort_all = [ratio for result in known.values() for ratio in result.ort_all if ratio is not None]
+    graphs = [graph for result in known.values() for graph in result.graphs]
+    over_all = [ratio for _, ratio in graphs if ratio is not None]
     points = [
         f"**Outputs**: the module's on {sum(result.same for result in known.values())} of {len(found)} "
         f"modules. With a warning: {', '.join(bare) or 'none'}.",
@@ -263,7 +271,8 @@ def summary(found: Sequence[Row], options: Options) -> list[str]:
         *points,
         f"**Slower than eager beyond 5 %**: {', '.join(slower) or 'none'}.",
         f"**Tuned again for batch {options.batches[1]}**: {', '.join(twice) or 'none'}.",
-        f"**Over ONNX Runtime's ALL**: {mean(ort_all)}, of {len(ort_all)} graphs.",
+        f"**Over ONNX Runtime's ALL**: {mean(over_all)}, of {len(over_all)} graphs; "
+        f"{sum(schedule == ALL for schedule, _ in graphs)} of {len(graphs)} graphs are left to ALL itself.",
         f"**First call**: {median(calls):.0f} s (median), at most {max(calls):.0f} s.",
         "Geometric means, with 95 % confidence intervals.",
     ]

@@ -36,7 +36,7 @@ _pixels = _drawn("pixel_values", 3, SIZE, SIZE)
 
 BERT = {
     "hidden_size": 256,
-    "num_hidden_layers": 3,
+    "num_hidden_layers": 2,
     "num_attention_heads": 4,
     "intermediate_size": 1024,
     "vocab_size": WORDS,
@@ -45,7 +45,7 @@ DECODER = {**BERT, "use_cache": False}
 GROUPED = {**DECODER, "num_key_value_heads": 2}
 PATCHES = {name: value for name, value in BERT.items() if name != "vocab_size"}
 VIT = {**PATCHES, "image_size": SIZE, "patch_size": 16}
-GPT2 = {"n_embd": 256, "n_layer": 3, "n_head": 4, "vocab_size": WORDS, "use_cache": False}
+GPT2 = {"n_embd": 256, "n_layer": 2, "n_head": 4, "vocab_size": WORDS, "use_cache": False}
 BART = {
     "d_model": 256,
     "vocab_size": WORDS,
@@ -54,8 +54,8 @@ BART = {
     **{f"{part}_attention_heads": 4 for part in ("encoder", "decoder")},
     **{f"{part}_ffn_dim": 1024 for part in ("encoder", "decoder")},
 }
-WAVES = {**PATCHES, "num_hidden_layers": 2, "conv_dim": [96] * 7, "num_conv_pos_embedding_groups": 8}
-T5 = {"d_model": 256, "d_ff": 1024, "num_layers": 3, "num_heads": 4, "d_kv": 64, "vocab_size": WORDS}
+WAVES = {**PATCHES, "conv_dim": [96] * 7, "num_conv_pos_embedding_groups": 8}
+T5 = {"d_model": 256, "d_ff": 1024, "num_layers": 2, "num_heads": 4, "d_kv": 64, "vocab_size": WORDS}
 
 TRANSFORMERS: dict[str, tuple[str, Mapping[str, Any], Example]] = {
     "bert": ("Bert", BERT, _tokens),
@@ -65,7 +65,7 @@ TRANSFORMERS: dict[str, tuple[str, Mapping[str, Any], Example]] = {
     "albert": ("Albert", BERT, _tokens),
     "distilbert": (
         "DistilBert",
-        {"dim": 256, "n_layers": 3, "n_heads": 4, "hidden_dim": 1024, "vocab_size": WORDS},
+        {"dim": 256, "n_layers": 2, "n_heads": 4, "hidden_dim": 1024, "vocab_size": WORDS},
         _tokens,
     ),
     "t5_encoder": ("T5:T5EncoderModel", T5, _tokens),
@@ -110,6 +110,7 @@ TRANSFORMERS: dict[str, tuple[str, Mapping[str, Any], Example]] = {
     "resnet": ("ResNet", {"embedding_size": 32, "hidden_sizes": [64, 128, 256, 512]}, _pixels),
     "regnet": ("RegNet", {"hidden_sizes": [64, 128, 256, 512], "depths": [1, 2, 4, 1]}, _pixels),
     "convnext": ("ConvNext", {"depths": [2, 2, 4, 2], "hidden_sizes": [48, 96, 192, 384]}, _pixels),
+    "mobilenet_v1": ("MobileNetV1", {"image_size": SIZE, "depth_multiplier": 0.5}, _pixels),
     "mobilenet_v2": ("MobileNetV2", {"image_size": SIZE}, _pixels),
     "wav2vec2": ("Wav2Vec2", WAVES, _drawn("input_values", 4000)),
     "whisper": (
@@ -135,9 +136,6 @@ TRANSFORMERS: dict[str, tuple[str, Mapping[str, Any], Example]] = {
 }
 """Class of transformers, its configuration, and inputs, by name."""
 
-TORCHVISION = ("mobilenet_v3_small", "squeezenet1_1")
-"""Functions of torchvision."""
-
 
 def _of_transformers(name: str) -> tuple[nn.Module, Example]:
     stem, configuration, example = TRANSFORMERS[name]
@@ -147,8 +145,9 @@ def _of_transformers(name: str) -> tuple[nn.Module, Example]:
     return getattr(transformers, model or f"{family}Model")(config), example
 
 
-def _of_torchvision(name: str) -> tuple[nn.Module, Example]:
-    return import_module("torchvision.models").get_model(name, weights=None), _drawn("x", 3, SIZE, SIZE)
+def _squeezenet() -> tuple[nn.Module, Example]:
+    module = import_module("torchvision.models").squeezenet1_1(weights=None)
+    return module, _drawn("x", 3, SIZE, SIZE)
 
 
 def _perceptron() -> tuple[nn.Module, Example]:
@@ -158,7 +157,7 @@ def _perceptron() -> tuple[nn.Module, Example]:
 
 def _encoder() -> tuple[nn.Module, Example]:
     layer = nn.TransformerEncoderLayer(256, 4, 1024, batch_first=True)
-    return nn.TransformerEncoder(layer, 3), _drawn("src", LENGTH, 256)
+    return nn.TransformerEncoder(layer, 2), _drawn("src", LENGTH, 256)
 
 
 def _decoder() -> tuple[nn.Module, Example]:
@@ -172,7 +171,7 @@ def _decoder() -> tuple[nn.Module, Example]:
 
 BUILDERS: dict[str, Callable[[], tuple[nn.Module, Example]]] = {
     **{name: partial(_of_transformers, name) for name in TRANSFORMERS},
-    **{name: partial(_of_torchvision, name) for name in TORCHVISION},
+    "squeezenet": _squeezenet,
     "transformer_encoder": _encoder,
     "transformer_decoder": _decoder,
     "perceptron": _perceptron,

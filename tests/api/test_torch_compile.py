@@ -3,6 +3,7 @@
 import sys
 import tomllib
 import warnings
+from contextlib import nullcontext
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -151,6 +152,34 @@ FALLING_BACK = {
     "dropout": (lambda: nn.Sequential(nn.Dropout(0.5)).train(), torch.no_grad, "draws random numbers"),
     "statistics": (lambda: nn.BatchNorm1d(8).train(), torch.no_grad, "changes its buffers"),
 }
+
+
+class Short(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.inner = nn.Linear(8, 4).bfloat16()
+
+    def forward(self, x: Any) -> Any:
+        return self.inner(x.bfloat16()).float()
+
+
+BFLOAT16 = {
+    "autocast": (layers, lambda: torch.autocast("cpu"), "under torch.autocast: call it without"),
+    "weights": (Short, nullcontext, r"call .float\(\) on it, since ONNX Runtime lacks bfloat16"),
+    "results": (lambda: layers().bfloat16(), nullcontext, r"numpy has no bfloat16 numbers: call .float\(\)"),
+}
+
+
+@pytest.mark.parametrize("name", BFLOAT16)
+def test_bfloat16_is_left_to_torch(name: str):
+    make, mode, words = BFLOAT16[name]
+    module = make().eval()
+    x = X.bfloat16() if name == "results" else X
+    fast = torch.compile(module, backend=backend, options=OPTIONS)
+    with torch.inference_mode(), mode(), pytest.warns(UserWarning, match=words):
+        found, wanted = fast(x), module(x)
+    assert found.dtype == wanted.dtype
+    torch.testing.assert_close(found, wanted)
 
 
 @pytest.mark.parametrize("name", FALLING_BACK)

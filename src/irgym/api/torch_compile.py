@@ -88,17 +88,18 @@ def backend(
     chosen = CompileOptions.of(options)
     if mode is not None:
         raise IrgymError(f"the back end irgym has no mode {mode!r}: leave it out")
-    from irgym.measure.callables.torch_graphs import needs_gradients
+    from irgym.measure.callables.torch_graphs import refuse_modes
 
     try:
+        refuse_modes(inputs)
         with ThreadPoolExecutor(1) as pool:  # torch.export would add to the guards of this thread's tracing
-            return pool.submit(_tuned, graph, inputs, chosen, needs_gradients(inputs)).result()
+            return pool.submit(_tuned, graph, inputs, chosen).result()
     except IrgymError as error:
         _warn(str(error))
         return graph.forward
 
 
-def _tuned(graph: Any, inputs: Sequence[Any], options: CompileOptions, gradients: bool) -> Callable[..., Any]:
+def _tuned(graph: Any, inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
     """Return a graph after the best schedule, or the graph itself if that is no slower.
 
     Raises:
@@ -107,8 +108,6 @@ def _tuned(graph: Any, inputs: Sequence[Any], options: CompileOptions, gradients
     from irgym.judging.original import Original
     from irgym.measure.callables.torch_graphs import Compiled, called_graph, concrete
 
-    if gradients:
-        raise IrgymError("it records gradients: call it under torch.inference_mode() or torch.no_grad()")
     started = time.monotonic()
     called = called_graph(graph, inputs)
     tensors = called.examples[0]

@@ -178,11 +178,16 @@ class Compiled:
         return self._graph.forward(*given)
 
 
-def needs_gradients(given: Sequence[Any]) -> bool:
-    """Say whether results of a graph with these arguments would record gradients."""
-    return torch.is_grad_enabled() and any(
-        isinstance(value, Tensor) and value.requires_grad for value in given
-    )
+def refuse_modes(given: Sequence[Any]) -> None:
+    """Refuse a graph with these arguments under modes of this thread that tuned programs do not keep.
+
+    Raises:
+        ProgramError: Its results would record gradients, or autocast is on.
+    """
+    if torch.is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad for value in given):
+        raise ProgramError("it records gradients: call it under torch.inference_mode() or torch.no_grad()")
+    if torch.is_autocast_enabled("cpu"):
+        raise ProgramError("it computes in short floats under torch.autocast: call it without")
 
 
 def concrete(value: Any) -> Any:
