@@ -283,8 +283,9 @@ def page(found: Sequence[Row], options: Options) -> str:
     packages = ", ".join(
         f"{name} {version(name)}" for name in ("torch", "torchvision", "transformers", "onnxruntime")
     )
+    named = ("--modules", *options.modules) if options.modules else ()
     points = [
-        f"**Command**: `python benchmarks/torch_compile.py {' '.join(options.command)}`.",
+        f"**Command**: `python benchmarks/torch_compile.py {' '.join((*options.command, *named))}`.",
         *summary(found, options),
         f"{packages}; {fingerprint().text()}, {threads_text(options.threads)}; {datetime.now(UTC):%Y-%m-%d}.",
     ]
