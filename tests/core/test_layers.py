@@ -46,6 +46,7 @@ TORCH_PROGRAMS = {
     Path("measure/callables/nesting.py"),
     Path("measure/callables/torch_calls.py"),
     Path("measure/callables/torch_comparison.py"),
+    Path("measure/callables/torch_fused.py"),
     Path("measure/callables/torch_graphs.py"),
     Path("measure/callables/torch_modules.py"),
     Path("envs/linalg/programs/networks.py"),

@@ -11,6 +11,7 @@ from pathlib import Path
 from irgym.core.datasets import registered
 from irgym.core.reward_names import REWARDS
 from irgym.measure.machine import cache_dir, fingerprint
+from irgym.measure.torchvision_library import mismatch
 from irgym.search import SEARCHES
 from irgym.search.policies import has_torch
 
@@ -72,6 +73,12 @@ def hidden_parts() -> list[str]:
 
         hidden += AGENTS.hidden().values()
     return hidden
+
+
+def mismatched() -> list[str]:
+    """Return a sentence, with the remedy, for each library that is installed but does not load here."""
+    found = mismatch() if has_torch() else ""
+    return [found] if found else []
 
 
 def kept() -> Kept:

@@ -1,5 +1,6 @@
 """`torch.compile(module, backend="irgym")`: graphs of torch, tuned by the environment `graph`."""
 
+import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -7,10 +8,11 @@ from dataclasses import dataclass, fields
 from os import cpu_count
 from typing import Any
 
-from irgym.api.replaying import history
+from irgym.api.checks import check_options
 from irgym.api.requests import Measuring, Searching
-from irgym.api.tuning import tune
+from irgym.api.tuning import Tuning, say_nothing
 from irgym.base.errors import IrgymError
+from irgym.core.catalogue import locate
 
 NAME = "irgym"
 """Name of the back end."""
@@ -28,7 +30,7 @@ class CompileOptions:
     """
 
     seconds: float = 10.0
-    """Time for the search of each graph."""
+    """Time for tuning each graph, from its export to the checks of its results."""
     threads: int | None = None
     """Threads that graphs run on; by default torch's, as far as there are cores."""
     reuse: bool = True
@@ -51,6 +53,7 @@ class CompileOptions:
                 )
         found = cls(**(options or {}))
         found.measuring()
+        check_options(seed=found.seed)
         Searching().limits(found.seconds, None)
         if not isinstance(found.reuse, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise IrgymError(f"the option reuse is True or False, not {found.reuse!r}")
@@ -85,40 +88,39 @@ def backend(
     chosen = CompileOptions.of(options)
     if mode is not None:
         raise IrgymError(f"the back end irgym has no mode {mode!r}: leave it out")
-    from irgym.measure.callables.torch_graphs import needs_gradients
+    from irgym.measure.callables.torch_graphs import refuse_modes
 
     try:
+        refuse_modes(inputs)
         with ThreadPoolExecutor(1) as pool:  # torch.export would add to the guards of this thread's tracing
-            return pool.submit(_tuned, graph, inputs, chosen, needs_gradients(inputs)).result()
+            return pool.submit(_tuned, graph, inputs, chosen).result()
     except IrgymError as error:
         _warn(str(error))
         return graph.forward
 
 
-def _tuned(graph: Any, inputs: Sequence[Any], options: CompileOptions, gradients: bool) -> Callable[..., Any]:
+def _tuned(graph: Any, inputs: Sequence[Any], options: CompileOptions) -> Callable[..., Any]:
     """Return a graph after the best schedule, or the graph itself if that is no slower.
 
     Raises:
         IrgymError: The graph cannot be tuned.
     """
+    from irgym.judging.original import Original
     from irgym.measure.callables.torch_graphs import Compiled, called_graph, concrete
 
-    if gradients:
-        raise IrgymError("it records gradients: call it under torch.inference_mode() or torch.no_grad()")
+    started = time.monotonic()
     called = called_graph(graph, inputs)
-    tensors, measuring = called.examples[0], options.measuring()
-    known = options.reuse and history(called, *tensors, measuring=measuring)
-    result = tune(
-        called,
-        *tensors,
-        seconds=None if known else options.seconds,
-        seed=options.seed,
-        searching=Searching(quick=bool(known)),
-        measuring=measuring,
-    )
+    tensors = called.examples[0]
+    home, uri = locate(called, tensors)
+    searching, limits = Searching(quick=options.reuse), Searching().limits(options.seconds, None)
+    measuring, seed = options.measuring(), options.seed
+    job = Tuning(home, measuring, searching, limits, None, seed, say_nothing, started)
+    with job.bench() as bench:
+        bench.prepare()
+        result = job.tune(bench, uri, Original(called, tensors, home))
     assert result.original is not None
     tuned: Any = result.original.function(result.task, result.state)
-    compiled = Compiled(called, tuned, _warn)
+    compiled = Compiled(graph, called, tuned, _warn)
     if is_slower(compiled, graph.forward, list(map(concrete, inputs))):
         raise IrgymError("nothing faster was found")
     return compiled

@@ -7,7 +7,7 @@ from typing import Any
 
 from rich.table import Table
 
-from irgym.api.doctor import Extra, Kept, extras, hidden_parts, installation, kept
+from irgym.api.doctor import Extra, Kept, extras, hidden_parts, installation, kept, mismatched
 from irgym.api.programs import environments
 from irgym.cli.output import console, write_json_to
 from irgym.core.datasets import DatasetSpec, registered
@@ -36,10 +36,10 @@ class Envs:
                     {"environment": environment.name, "summary": environment.summary} | asdict(status)
                 )
         out, here, parts, caches, hidden = console(), installation(), extras(), kept(), hidden_parts()
-        own = registered()[0]
+        own, unloadable = registered()[0], mismatched()
         out.print(here)
         out.print(table)
-        for sentence in hidden:
+        for sentence in (*hidden, *unloadable):
             out.print(sentence)
         if own:
             out.print(_datasets_table(own))
@@ -49,6 +49,7 @@ class Envs:
             "installation": here,
             "environments": rows,
             "hidden": hidden,
+            "mismatched": unloadable,
             "datasets": {name: spec.environment for name, spec in own.items()},
             "extras": [asdict(extra) for extra in parts],
             "caches": {"folder": str(caches.folder), "bytes": dict(caches.sizes), "free": caches.free},

@@ -5,5 +5,5 @@ the protocols, `baselines` and `arrays` what environments share. Machine: `machi
 `locks`. Processes: `isolation/` (one child), `replies`, `opening` (files under limits), `pool` (many children
 that keep state), `farm/` (this machine or others), `external/` (programs that answer lines). Results:
 `checking/`, `callables/` (functions and torch modules), `pt2/` (files of torch.export). Artefacts: `store`,
-`code_digest`, `linking`, `native`.
+`code_digest`, `linking`, `native`. Other libraries: `torchvision_library`.
 """

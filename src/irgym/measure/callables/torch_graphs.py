@@ -3,7 +3,8 @@
 # Some of torch's types are incomplete.
 # pyright: reportUnknownMemberType=false, reportUnknownVariableType=false, reportUnknownArgumentType=false
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -12,6 +13,7 @@ from torch import Tensor, nn
 from irgym.base.errors import ProgramError
 from irgym.measure.callables.misfit import MisfitError
 from irgym.measure.callables.torch_calls import Called, Convention
+from irgym.measure.callables.torch_fused import unfused
 from irgym.measure.callables.torch_modules import InPlace
 
 NAME = "the graph"
@@ -29,13 +31,32 @@ class Number:
         return self._value
 
 
+@dataclass(frozen=True)
+class Size:
+    """A number that a graph returns: an expression of sizes of its inputs.
+
+    Attributes:
+        expression: The expression, of sympy.
+        sources: The input and its axis whose size a symbol stands for, by symbol.
+    """
+
+    expression: Any
+    sources: Mapping[Any, tuple[int, int]]
+
+    def of(self, tensors: Sequence[Tensor]) -> int:
+        """Return the number for some inputs."""
+        sizes = {symbol: tensors[index].shape[axis] for symbol, (index, axis) in self.sources.items()}
+        return sizes[self.expression] if self.expression in sizes else int(self.expression.subs(sizes))
+
+
 class Graph(nn.Module):
     """A graph of `torch.compile` with its weights and numbers inside, as a module of its other tensors.
 
-    Sizes that the graph takes as numbers are read off the tensors.
+    Sizes that the graph takes as numbers are read off the tensors. Sizes that it returns are left out.
 
     Attributes:
-        graph: The graph.
+        graph: The graph, with plain operators.
+        sizes: Sizes that it returns as numbers, by their places among its results.
         places: Places of the inputs among the graph's arguments.
         weights: Parameters and buffers by their places.
         numbers: Numbers by their places.
@@ -48,9 +69,12 @@ class Graph(nn.Module):
         Args:
             graph: A `torch.fx.GraphModule`.
             given: Its arguments: weights, sizes, numbers and inputs, in the graph's order.
+
+        Raises:
+            ProgramError: It returns numbers that are no sizes of its inputs.
         """
         super().__init__()
-        self.graph = graph
+        self.graph = unfused(graph)
         self.training = False
         self._count = len(given)
         read = _read_as_numbers(graph)
@@ -67,15 +91,16 @@ class Graph(nn.Module):
             frozenset(axis for axis, size in enumerate(shapes[place]) if not isinstance(size, int))
             for place in self.places
         ]
-        self._sizes: dict[int, tuple[int, int]] = {}
+        sources = _sources([shapes[place] for place in self.places])
+        self._read: dict[int, tuple[int, int]] = {}
         for place, value in enumerate(given):
             if isinstance(value, Tensor):
                 continue
-            source = _source(value, [shapes[place] for place in self.places])
-            if source is None:
-                self.numbers[place] = concrete(value)
+            if (size := _expression(value)) in sources:
+                self._read[place] = sources[size]
             else:
-                self._sizes[place] = source
+                self.numbers[place] = concrete(value)
+        self.sizes = _returned_sizes(graph, sources)
 
     def forward(self, *tensors: Tensor) -> tuple[Any, ...]:
         """Return the graph's results."""
@@ -86,23 +111,22 @@ class Graph(nn.Module):
             given[place] = getattr(self, f"weight_{place}")
         for place, tensor in zip(self.places, tensors, strict=True):
             given[place] = tensor
-        for place, (index, axis) in self._sizes.items():
+        for place, (index, axis) in self._read.items():
             given[place] = tensors[index].shape[axis]
-        return tuple(self.graph.forward(*given))  # as a module it prints its exceptions
+        results = self.graph.forward(*given)  # as a module it prints its exceptions
+        return tuple(result for place, result in enumerate(results) if place not in self.sizes)
 
 
 def called_graph(graph: Any, given: Sequence[Any]) -> Called:
     """Return a graph as a module of its inputs, with the sizes open that `torch.compile` left so.
 
     Raises:
-        ProgramError: It has no input, or returns a size.
+        ProgramError: It has no input, or returns numbers that are no sizes of its inputs.
     """
     module = Graph(graph, given)
     inputs = [given[place].detach().clone() for place in module.places]
     if not inputs:
         raise ProgramError(f"{NAME} has no inputs beside its weights")
-    if any(isinstance(value, torch.SymInt) for value in _results(graph)):
-        raise ProgramError(f"{NAME} returns sizes of its inputs as numbers")
     names = [f"input_{place}" for place in range(len(inputs))]
     convention = Convention.in_order(NAME, names)
     return Called(module, convention, [inputs], module.open_axes)
@@ -115,18 +139,20 @@ class Compiled:
     program cannot run, the graph itself runs, with one warning.
 
     Args:
-        graph: The graph as `called_graph` returned it.
+        graph: The graph.
+        called: What `called_graph` made of it.
         tuned: The program in its place.
         warn: Called with the reason when the graph runs instead for the first time.
     """
 
-    def __init__(self, graph: Called, tuned: InPlace, warn: Callable[[str], None]) -> None:
-        assert isinstance(graph.module, Graph)
-        self._graph = graph.module.graph
-        self._places = graph.module.places
-        self._weights = list(graph.module.weights.items())
+    def __init__(self, graph: Any, called: Called, tuned: InPlace, warn: Callable[[str], None]) -> None:
+        assert isinstance(called.module, Graph)
+        self._graph = graph
+        self._places = called.module.places
+        self._weights = list(called.module.weights.items())
         self._tokens = [_token(weight) for _, weight in self._weights]
-        self._numbers = list(graph.module.numbers.items())
+        self._numbers = list(called.module.numbers.items())
+        self._sizes = sorted(called.module.sizes.items())
         self._tuned = tuned
         self._warn: Callable[[str], None] | None = warn
 
@@ -136,10 +162,14 @@ class Compiled:
             return self._instead(given, "weights have changed: compile the module again")
         if any(given[place] != number for place, number in self._numbers):
             return self._instead(given, "a number that it takes has changed: give a tensor instead")
+        inputs = [given[place] for place in self._places]
         try:
-            return self._tuned.computed([given[place] for place in self._places])
+            results = self._tuned.computed(inputs)
         except MisfitError as error:
             return self._instead(given, str(error))
+        for place, size in self._sizes:
+            results.insert(place, size.of(inputs))
+        return results
 
     def _instead(self, given: Sequence[Any], reason: str) -> Sequence[Any]:
         if self._warn is not None:
@@ -148,11 +178,16 @@ class Compiled:
         return self._graph.forward(*given)
 
 
-def needs_gradients(given: Sequence[Any]) -> bool:
-    """Say whether results of a graph with these arguments would record gradients."""
-    return torch.is_grad_enabled() and any(
-        isinstance(value, Tensor) and value.requires_grad for value in given
-    )
+def refuse_modes(given: Sequence[Any]) -> None:
+    """Refuse a graph with these arguments under modes of this thread that tuned programs do not keep.
+
+    Raises:
+        ProgramError: Its results would record gradients, or autocast is on.
+    """
+    if torch.is_grad_enabled() and any(isinstance(value, Tensor) and value.requires_grad for value in given):
+        raise ProgramError("it records gradients: call it under torch.inference_mode() or torch.no_grad()")
+    if torch.is_autocast_enabled("cpu"):
+        raise ProgramError("it computes in short floats under torch.autocast: call it without")
 
 
 def concrete(value: Any) -> Any:
@@ -203,20 +238,32 @@ def _fixed(size: Any) -> Any:
     return size if known is None else known
 
 
-def _results(graph: Any) -> Sequence[Any]:
-    """Return the example values of a graph's results."""
+def _returned_sizes(graph: Any, sources: Mapping[Any, tuple[int, int]]) -> dict[int, Size]:
+    """Return the open sizes among a graph's results, by their places.
+
+    Raises:
+        ProgramError: A result is another number.
+    """
     [output] = [node for node in graph.graph.nodes if node.op == "output"]
-    return [node.meta.get("example_value") for node in output.all_input_nodes]
+    found: dict[int, Size] = {}
+    for place, node in enumerate(output.args[0]):
+        value = _fixed(node.meta.get("example_value")) if isinstance(node, torch.fx.Node) else None
+        if isinstance(value, torch.SymInt):
+            expression = _expression(value)
+            if not expression.free_symbols <= sources.keys():
+                raise ProgramError(f"{NAME} returns a number that is no size of its inputs")
+            found[place] = Size(expression, {symbol: sources[symbol] for symbol in expression.free_symbols})
+    return found
 
 
-def _source(number: Any, shapes: Sequence[Sequence[Any]]) -> tuple[int, int] | None:
-    """Return the tensor and the axis whose size is a number that a graph takes; None where it is no size."""
-    wanted = _expression(number)
+def _sources(shapes: Sequence[Sequence[Any]]) -> dict[Any, tuple[int, int]]:
+    """Return the first input and axis of each open size, by its expression."""
+    found: dict[Any, tuple[int, int]] = {}
     for index, shape in enumerate(shapes):
         for axis, size in enumerate(shape):
-            if not isinstance(size, int) and _expression(size) == wanted:
-                return index, axis
-    return None
+            if not isinstance(size, int):
+                found.setdefault(_expression(size), (index, axis))
+    return found
 
 
 def _expression(size: Any) -> Any:

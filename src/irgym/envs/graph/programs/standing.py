@@ -6,6 +6,7 @@
 from collections.abc import Sequence
 from typing import Any, Protocol
 
+import torch
 from torch import nn
 
 from irgym.base.errors import IrgymError, ProgramError
@@ -60,7 +61,10 @@ def refuse_other_results(module: nn.Module, inputs: Sequence[Any], content: byte
         function = in_place_of(module, inputs, Run(opened(content, options_of("off", 1)), name))
         found = compare(module, inputs, function, SEED)
     except IrgymError as error:
-        raise ProgramError(f"{name} cannot be run as ONNX ({error})") from error
+        weights = (*module.parameters(), *module.buffers())
+        short = any(weight.dtype is torch.bfloat16 for weight in weights)
+        remedy = ": call .float() on it, since ONNX Runtime lacks bfloat16 on CPUs" if short else ""
+        raise ProgramError(f"{name} cannot be run as ONNX ({error}){remedy}") from error
     if not found.ok:
         raise ProgramError(
             f"the model that torch.onnx exports of {name} computes something else than the module "

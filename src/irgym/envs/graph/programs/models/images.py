@@ -5,13 +5,12 @@
 
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import torch
 
 from irgym.envs.graph.programs.models.model import Builder, Model, Options, images
+from irgym.measure.torchvision_library import refusal
 
 _OPERATORS = ("nms", "qnms")
 _NAMES = {
@@ -38,17 +37,8 @@ def declare_operators_that_cannot_be_loaded() -> object:
     Returns:
         What must be kept as long as the operators are to stay declared; None where nothing was.
     """
-    spec = find_spec("torchvision")
-    if spec is None or spec.origin is None:
-        return None  # transformers does without it
-    library = Path(spec.origin).with_name("_C.so")
-    if library.exists():
-        try:
-            torch.ops.load_library(str(library))
-        except OSError:
-            pass
-        else:
-            return None
+    if not refusal():
+        return None
     declared = torch.library.Library("torchvision", "FRAGMENT")
     for name in _OPERATORS:
         declared.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
