@@ -14,6 +14,7 @@ from tyro.conf import Positional, Suppress
 
 from irgym.cli.commands import OUTER, SUMMARIES, command_class
 from irgym.cli.configuration import with_config
+from irgym.cli.words import REPEATED
 
 PROGRAM = "passes://mlp/40-0-20-0-0-7-0-0"
 
@@ -235,7 +236,7 @@ UNTRIED = {
 
 
 def rows() -> Iterator[Row]:
-    """Yield a row for each bad value of each option, and for each option given twice.
+    """Yield a row for each bad value of each option, and for each that may stand once given twice.
 
     Commands share options (`irgym.Measuring` and the other requests), each with one check. The first command
     that has an option is given all bad values, the others two.
@@ -254,7 +255,7 @@ def rows() -> Iterator[Row]:
             right = any((name, value) in RIGHT for name in names)
             why = f"{option.name} = {value[:40]!r}"
             yield Row(line(option, value), None if right else tuple(words(option, value)), why)
-        if option.position is None:
+        if option.position is None and option.name not in REPEATED:
             yield twice(option)
 
 

@@ -23,6 +23,7 @@ from irgym.core.actions import Action
 from irgym.core.cost import Validation
 from irgym.envs.graph.actions import STOP, STOP_ALL
 from irgym.envs.graph.checking.checks import checks_on
+from irgym.envs.graph.checking.rounding import runners_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.running.artefacts import model_at
@@ -234,6 +235,7 @@ def softmax(folder: Path, scale: float) -> GraphTask:
 
 def judged(task: GraphTask, other: GraphTask, level: str) -> Validation:
     checks_on.cache_clear()
+    runners_of.cache_clear()
     run = Program(other.graph, model_at(other.path).weights, 1, level).run
     return checks_on(task.path, 1, 0).judge(run)
 
