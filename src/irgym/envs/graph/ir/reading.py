@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from irgym.base.errors import ProgramError
+from irgym.envs.graph.ir.copies import without_copies
 from irgym.envs.graph.ir.dense import graphs_inside, make_dense, nodes_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Attribute, Node, Opaque
@@ -58,6 +59,7 @@ def prepared_model(model: ModelProto, name: str) -> tuple[ModelProto, dict[str, 
         raise ProgramError(f"{name} is no valid ONNX model: {error}") from error
     note_fixed(model)
     model = converted(model, name)
+    without_copies(model.graph)
     _check(model, name)
     _check_results(model, name)
     # Shapes of results follow from those of the inputs; exporters sometimes record others.
