@@ -13,7 +13,7 @@ import irgym
 from irgym.base.errors import BaselineError, ProgramError
 from irgym.core.cost import Outcome
 from irgym.envs.graph import runner
-from irgym.envs.graph.checking.cases import SEED, cases_on, checked_on
+from irgym.envs.graph.checking.cases import SEED, cases_on
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.programs import upgrading
@@ -195,7 +195,7 @@ def test_a_wrong_conversion_is_not_checkable(tmp_path: Path, monkeypatch: pytest
     model = text("(float[2,3,4] x) => (float[2,3,4] y) { y = Hardmax<axis=1>(x) }", head)
     task = opened(model, tmp_path / "model.onnx", {})
     with pytest.raises(ProgramError, match="something else than the file itself"):
-        checked_on(task.path, SEED)
+        cases_on(task.path, SEED)
 
 
 @pytest.mark.parametrize(
@@ -212,7 +212,7 @@ def test_a_wrong_conversion_is_not_checkable(tmp_path: Path, monkeypatch: pytest
 def test_ranges_of_whole_numbers_are_given_in_the_uri(query: str, said: str):
     with pytest.raises(ProgramError, match=said):
         task = GRAPH.task(f"graph:{CASES / 'cast_int_uint_int'}.onnx{query}")
-        checked_on(task.path, SEED)
+        cases_on(task.path, SEED)
 
 
 def test_inputs_are_drawn_from_the_range_of_the_uri():

@@ -8,7 +8,7 @@ import onnx
 import pytest
 from onnx import NodeProto, TensorProto, helper, numpy_helper
 
-from irgym.envs.graph.checking.cases import checked_on
+from irgym.envs.graph.checking.cases import cases_on
 from irgym.envs.graph.checking.checks import checks_on
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.runner import prepare
@@ -58,7 +58,7 @@ def saved(folder: Path, nodes: Sequence[NodeProto], weights: Sequence[TensorProt
 
 def allowance_of(folder: Path, nodes: Sequence[NodeProto], weights: Sequence[TensorProto] = ()) -> Floats:
     """Return the tolerance of each number of a model's result."""
-    problem, _ = checked_on(saved(folder, nodes, weights).path, 0)
+    problem = cases_on(saved(folder, nodes, weights).path, 0)[0].problem
     [expected] = problem.expected
     assert expected.allowance is not None
     return expected.allowance

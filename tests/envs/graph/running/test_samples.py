@@ -11,7 +11,7 @@ from onnx import parser
 
 from irgym.base.errors import ProgramError
 from irgym.envs.graph.checking import checks
-from irgym.envs.graph.checking.cases import checked_on
+from irgym.envs.graph.checking.cases import cases_on
 from irgym.envs.graph.checking.checks import checks_on
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
@@ -92,17 +92,17 @@ def test_inputs_whose_range_nothing_tells_have_that_of_the_samples(tmp_path: Pat
     path = tmp_path / "untold.onnx"
     onnx.save(parser.parse_model(UNTOLD), path)
     arrays = {"x": np.array([3, 8, 5]), "rate": np.array(16_000)}
-    checked_on(task_of(path, arrays).path, 0)
+    cases_on(task_of(path, arrays).path, 0)
     with pytest.raises(ProgramError, match="cannot tell which numbers the input x may hold"):
-        checked_on(GRAPH.task(f"graph:{path}?n=3").path, 0)
+        cases_on(GRAPH.task(f"graph:{path}?n=3").path, 0)
     task = GRAPH.task(f"graph:{path}?n=3&range.x=1:50&range.rate=8000:16001")
-    checked_on(task.path, 0)
+    cases_on(task.path, 0)
 
 
 def test_the_first_sample_is_measured_and_all_are_checked_first(model: Path):
     samples = [sample(), sample(batch=3, least=1), sample(width=5)]
     task = task_of(model, *samples)
-    _, feeds = checked_on(task.path, 0)
+    feeds = cases_on(task.path, 0)[0].feeds
     assert all(np.array_equal(feeds[name], samples[0][name]) for name in feeds)
     seen: list[Arrays] = []
     program = Program(task.graph, model_at(task.path).weights, threads=1)
@@ -173,7 +173,7 @@ def test_exports_keep_sizes_and_ranges_but_not_the_samples(model: Path):
     exported = onnx.load(path)
     assert read_sizes(exported) == {"batch": 2, "x.1": 3} and read_ranges(exported) == {"ids": (5, 10)}
     assert INPUTS not in {entry.key for entry in exported.metadata_props}
-    checked_on(GRAPH.task(f"graph:{path}").path, 0)
+    cases_on(GRAPH.task(f"graph:{path}").path, 0)
 
 
 def test_a_file_with_one_array_belongs_to_the_only_input(tmp_path: Path):
@@ -186,7 +186,7 @@ def test_a_file_with_one_array_belongs_to_the_only_input(tmp_path: Path):
     )
     np.save(tmp_path / "x.npy", np.ones(5, np.float32))
     task = GRAPH.task(f"graph:{path}?inputs={tmp_path / 'x.npy'}")
-    assert checked_on(task.path, 0)[1]["x"].shape == (5,)
+    assert cases_on(task.path, 0)[0].feeds["x"].shape == (5,)
 
 
 FLOAT = np.float32
@@ -227,7 +227,7 @@ WRONG: dict[str, tuple[list[Arrays], str, str]] = {
 def test_samples_that_do_not_fit_are_refused_in_one_sentence(what: str, model: Path):
     samples, query, said = WRONG[what]
     with pytest.raises(ProgramError, match=said) as error:
-        checked_on(task_of(model, *samples, query=query).path, 0)
+        cases_on(task_of(model, *samples, query=query).path, 0)
     assert "\n" not in str(error.value) and "Traceback" not in str(error.value)
 
 

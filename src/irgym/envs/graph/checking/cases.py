@@ -71,16 +71,6 @@ def _first(path: str, seed: int, runners: Runners) -> Checked:
     return sampled(path, 0, seed, runners) if model_at(path).samples else drawn(path, seed, runners)
 
 
-def checked_on(path: str, seed: int) -> Checked:
-    """Return the expected results on the first inputs that a model is timed on, and the inputs by name.
-
-    Raises:
-        ProgramError: As for `cases_on`.
-    """
-    first, *_ = cases_on(path, seed)
-    return first.problem, first.feeds
-
-
 @contextmanager
 def original_runs() -> Generator[None]:
     """Turn a `CompileError` into the message that the original model does not run."""

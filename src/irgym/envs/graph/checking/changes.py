@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
 from onnx.shape_inference import infer_shapes
 
-from irgym.envs.graph.ir.dense import graphs_inside, graphs_of
+from irgym.envs.graph.ir.dense import DEFAULT, graphs_inside, graphs_of
 
 Array = NDArray[Any]
 
@@ -31,8 +31,6 @@ DOWN = -(0.5 - 2.0**-12)
 
 FLOATING = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 """Element types that are changed."""
-
-DEFAULT = ("", "ai.onnx")
 
 
 def change_bodies(model: ModelProto, changed: Callable[[Array, int], Array], kept: frozenset[str]) -> None:

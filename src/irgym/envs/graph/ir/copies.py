@@ -5,10 +5,7 @@
 
 from onnx import GraphProto
 
-from irgym.envs.graph.ir.dense import graphs_of
-
-DEFAULT = ("", "ai.onnx")
-"""Names of ONNX's domain."""
+from irgym.envs.graph.ir.dense import DEFAULT, graphs_of
 
 
 def without_copies(graph: GraphProto) -> None:

@@ -8,6 +8,9 @@ from collections.abc import Iterator
 import numpy as np
 from onnx import GraphProto, NodeProto, SparseTensorProto, TensorProto, numpy_helper
 
+DEFAULT = ("", "ai.onnx")
+"""Names of ONNX's default domain."""
+
 
 def make_dense(graph: GraphProto) -> None:
     """Make the sparse weights and constants of a graph and its subgraphs dense.
@@ -22,7 +25,7 @@ def make_dense(graph: GraphProto) -> None:
         inner.initializer.extend(dense(sparse, sparse.values.name) for sparse in inner.sparse_initializer)
         del inner.sparse_initializer[:]
         for node in inner.node:
-            if node.op_type == "Constant" and node.domain in ("", "ai.onnx"):
+            if node.op_type == "Constant" and node.domain in DEFAULT:
                 for attribute in node.attribute:
                     if attribute.name == "sparse_value":
                         tensor = dense(attribute.sparse_tensor)

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, helper, numpy_helper
 
+from irgym.envs.graph.ir.dense import DEFAULT
+
 Array = NDArray[Any]
 
 HEAVY = 1 << 20
@@ -134,7 +136,7 @@ def mapped_weights(graph: GraphProto) -> dict[str, Array]:
     transposes = [
         (place, node)
         for place, node in enumerate(graph.node)
-        if node.op_type == "Transpose" and node.domain in ("", "ai.onnx") and node.output[0] not in results
+        if node.op_type == "Transpose" and node.domain in DEFAULT and node.output[0] not in results
     ]
     computed: list[int] = []
     for place, node in transposes:

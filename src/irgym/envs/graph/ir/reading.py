@@ -19,7 +19,7 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto,
 
 from irgym.base.errors import ProgramError
 from irgym.envs.graph.ir.copies import without_copies
-from irgym.envs.graph.ir.dense import graphs_inside, make_dense, nodes_of
+from irgym.envs.graph.ir.dense import DEFAULT, graphs_inside, make_dense, nodes_of
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Attribute, Node, Opaque
 from irgym.envs.graph.ir.outside import FOLDED, clear, mapped_weights, set_aside
@@ -145,7 +145,7 @@ def _check(model: ModelProto, name: str) -> None:
         raise ProgramError(f"{name} has strings among its weights, which are unsupported: remove them")
     constants = _truths(model.graph)
     for node in nodes_of(model.graph):
-        standard = node.domain in ("", "ai.onnx")
+        standard = node.domain in DEFAULT
         if standard and (node.op_type in RANDOM or _drops(node, constants)):
             raise ProgramError(
                 f"{name} draws random numbers ({node.op_type}), so its results cannot be compared: export it "
@@ -327,7 +327,7 @@ def _dtype(kind: int) -> str:
 
 
 def _node(proto: NodeProto, same: Mapping[str, str]) -> Node:
-    domain = "" if proto.domain in ("", "ai.onnx") else f"{proto.domain}."
+    domain = "" if proto.domain in DEFAULT else f"{proto.domain}."
     outputs = list(proto.output)
     while outputs and not outputs[-1]:
         outputs.pop()

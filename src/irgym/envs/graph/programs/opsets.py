@@ -10,7 +10,7 @@ import onnx
 import onnx.inliner
 
 from irgym.base.errors import ProgramError
-from irgym.envs.graph.ir.dense import graphs_inside, nodes_of
+from irgym.envs.graph.ir.dense import DEFAULT, graphs_inside, nodes_of
 from irgym.envs.graph.programs.upgrading import UPGRADED, Upgrade
 
 SAME = 13
@@ -18,9 +18,6 @@ SAME = 13
 
 OLDEST = 7
 """The oldest opset that is read, which is also the oldest that ONNX Runtime supports."""
-
-DEFAULT = ("", "ai.onnx")
-"""Names of ONNX's default domain."""
 
 
 def version_of(model: onnx.ModelProto) -> int | None:

@@ -11,6 +11,8 @@ from math import prod
 import onnx
 from onnx import numpy_helper
 
+from irgym.envs.graph.ir.dense import DEFAULT
+
 # Operators that pass on the values of their first input.
 _PASSING = {
     "Concat",
@@ -162,7 +164,7 @@ class _Graph:
             `pass` if it is passed on, `weight` if it is passed on as a factor; `product` if it is multiplied
             with a value that may come from the same input; None if the use is unknown.
         """
-        kind = node.op_type if node.domain in ("", "ai.onnx") and place >= 0 else ""
+        kind = node.op_type if node.domain in DEFAULT and place >= 0 else ""
         on = "weight" if as_weight else "pass"
         if kind == "Cast":
             to = next(entry.i for entry in node.attribute if entry.name == "to")

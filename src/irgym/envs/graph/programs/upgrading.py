@@ -16,7 +16,7 @@ import onnx
 from onnx import GraphProto, NodeProto, helper, numpy_helper
 
 from irgym.base.errors import ProgramError
-from irgym.envs.graph.ir.dense import graphs_inside, graphs_of
+from irgym.envs.graph.ir.dense import DEFAULT, graphs_inside, graphs_of
 
 UPGRADED = 18
 """The opset that older models are rewritten in."""
@@ -54,7 +54,7 @@ class Upgrade:
         """
         self._rewrite(self._model.graph, self._typed().graph, {})
         for entry in self._model.opset_import:
-            if entry.domain in ("", "ai.onnx"):
+            if entry.domain in DEFAULT:
                 entry.version = UPGRADED
 
     def _typed(self) -> onnx.ModelProto:
@@ -84,7 +84,7 @@ class Upgrade:
             for inner, inner_typed in zip(graphs_inside(node), graphs_inside(known), strict=True):
                 self._rewrite(inner, inner_typed, types)
             self._types = types
-            rewrite = REWRITES.get(node.op_type) if node.domain in ("", "ai.onnx") else None
+            rewrite = REWRITES.get(node.op_type) if node.domain in DEFAULT else None
             found += [node] if rewrite is None else rewrite(self, node)
         copies = [NodeProto.FromString(node.SerializeToString()) for node in found]
         del graph.node[:]
