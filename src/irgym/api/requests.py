@@ -185,6 +185,8 @@ class Searching:
     of the seconds, and say what it gains; `--export model.onnx` then writes it to model.fixed.onnx."""
     evaluated: Suppress[OnEvaluated | None] = None
     """Called with the candidates that the search evaluates and their costs, such as `SearchTree.add`."""
+    started: Suppress[float | None] = None
+    """When the whole began, on the monotonic clock, if that was before the call."""
 
     def __post_init__(self) -> None:
         if self.search is not None:
@@ -201,9 +203,16 @@ class Searching:
         Raises:
             IrgymError: The time makes no sense, or options of a search are given beside `quick`.
         """
-        given = (self.evaluations, seconds, self.search, policy, self.evaluated)
-        if self.quick and any(option is not None for option in given):
-            raise IrgymError("quick takes what there is without a search: leave out the search's options")
+        given = {
+            "evaluations": self.evaluations,
+            "seconds": seconds,
+            "search": self.search,
+            "policy": policy,
+            "trace": self.evaluated,
+        }
+        named = [name for name, option in given.items() if option is not None]
+        if self.quick and named:
+            raise IrgymError(f"quick takes what there is without a search: leave out {' and '.join(named)}")
         return budget(self.evaluations, seconds, QUICK_SECONDS if self.quick else TUNING_SECONDS)
 
 

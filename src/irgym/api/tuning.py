@@ -101,8 +101,8 @@ def tune(
         IrgymError: The program, or something else that is given, does not exist or makes no sense; or the
             program cannot be run here, or the result is wrong.
     """
-    started = time.monotonic()
     limits = checked(searching, Searching).limits(seconds, policy)
+    started = time.monotonic() if searching.started is None else searching.started
     check_options(seed=seed, environment=environment)
     program, arguments = as_called(named_with(program, inputs, sizes), arguments, keywords)
     home, uri = locate(program, arguments, environment)

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from irgym.base.errors import IrgymError, StorageError
 from irgym.base.files import check_distinct, check_writable
+from irgym.base.garbage import collect_seldom
 from irgym.base.interrupts import (
     INTERRUPTED,
     leave_silently_when_interrupted,
@@ -47,6 +48,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(words: list[str]) -> None:
+    collect_seldom()
     command = parsed(words)
     raise_when_interrupted()  # not before: an exception may get lost in a library that is being imported
     try:

@@ -1,5 +1,6 @@
 """`irgym tune`."""
 
+import time
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -71,6 +72,7 @@ class Tune:
         if self.trace is not None:
             check_file(self.trace)
             form_of(self.trace, TREES)
+        searching = replace(self._searching, started=time.monotonic())
         named = with_inputs(with_ranges(with_sizes(self.uri, self.sizes), self.range), self.inputs)
         made = named_object(named if self.inputs is None else self.uri)
         if made is not None and self.inputs is not None:
@@ -88,7 +90,7 @@ class Tune:
                 policy=self.policy,
                 seconds=self._seconds,
                 seed=self.seed,
-                searching=self._searching if tree is None else replace(self._searching, evaluated=tree.add),
+                searching=searching if tree is None else replace(searching, evaluated=tree.add),
                 measuring=self.measuring,
                 note=status.update,
             )

@@ -17,7 +17,7 @@ SHARE = 0.4
 CHOOSING = 0.4
 """Share of the checks' time for choosing among finalists; then the result is validated and compared."""
 
-SEARCHING = 0.3
+SEARCHING = 0.2
 """Share of the given time that the search gets at least, even if all then takes longer."""
 
 PATIENT = 0.2
@@ -26,7 +26,7 @@ PATIENT = 0.2
 LEAST_CHECKS_S = 2.0
 """Least time of the checks of a program that takes no time itself."""
 
-LEAST_PROGRAMS = 8
+LEAST_PROGRAMS = 12
 """Programs that the least checks prepare, such as compile."""
 
 LEAST_RUNS = 30

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError
+from irgym.base.garbage import collect_seldom
 from irgym.core.cost import Call
 from irgym.measure.isolation.protocol import (
     ANSWER,
@@ -203,6 +204,7 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _warn_of_processor_time()
     resource.setrlimit(resource.RLIMIT_FSIZE, _soft(resource.RLIMIT_FSIZE, limits.file_bytes))
+    collect_seldom()
     _import(modules)
     # Only now: otherwise processes that start at the same time would all import on one core.
     cores = timing_cores(limits.core, limits.threads)
