@@ -15,12 +15,13 @@ import tyro
 
 from irgym.base.errors import ProgramError
 from irgym.envs.cse.ir.analysis import analysed
-from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.ir.syntax import bare
 from irgym.envs.cse.programs.files import SourceFile
-from irgym.envs.cse.programs.packages.fetching import unpacked
-from irgym.envs.cse.programs.packages.pinned import FUNCTIONS, Package, functions, packages
+from irgym.envs.cse.programs.functions import FUNCTIONS, functions
 from irgym.envs.cse.programs.sources import Sources
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.syntax import bare
+from irgym.llvmir.programs.packages.fetching import unpacked
+from irgym.llvmir.programs.packages.pinned import Package, packages
 
 GROUPS = ((3, 4), (5, 8), (9, 16), (17, 32), (33, 64))
 """Ranges of the number of candidates."""

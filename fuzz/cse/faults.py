@@ -18,8 +18,8 @@ from fuzz.cse.planting import PROGRAMS, Fault, faults
 from fuzz.cse.subjects import INPUTS, Subject, some, subject_of
 from fuzz.fuzzer import Tally
 from irgym.envs.cse.ir.analysis import analysed
-from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.programs.preparing import prepared
+from irgym.llvmir.ir.modules import ModuleText
 
 ALIKE = 2
 """Greatest number of faults of one kind in a function."""

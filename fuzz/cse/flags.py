@@ -13,11 +13,11 @@ from fuzz.fuzzer import Tally
 from irgym.envs.cse.checking.proving.pairs import Pairs
 from irgym.envs.cse.checking.proving.proofs import Proofs, proved
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.effects import Effects
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.ir.syntax import listed
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.syntax import listed
 
 EACH = 8
 """Functions of a seed."""

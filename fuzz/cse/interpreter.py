@@ -13,13 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fuzz.fuzzer import Tally
-from irgym.envs.cse.checking.interpreter.layout import Kind
-from irgym.envs.cse.checking.interpreter.machine import Machine
-from irgym.envs.cse.checking.interpreter.making import ARGUMENTS, SLOTS
-from irgym.envs.cse.checking.interpreter.poison import POISON, Endless, Undefined
-from irgym.envs.cse.checking.interpreter.program import Program
 from irgym.envs.cse.compiling.llvm import read
-from irgym.envs.cse.ir.modules import ModuleText
+from irgym.llvmir.interpreter.layout import Kind
+from irgym.llvmir.interpreter.machine import Machine
+from irgym.llvmir.interpreter.making import ARGUMENTS, SLOTS
+from irgym.llvmir.interpreter.poison import POISON, Endless, Undefined
+from irgym.llvmir.interpreter.program import Program
+from irgym.llvmir.ir.modules import ModuleText
 
 EACH = 20
 """Functions of a seed."""

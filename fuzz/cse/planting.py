@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from fuzz.cse.terms import Terms
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.syntax import listed
+from irgym.llvmir.ir.syntax import listed
 
 PROGRAMS = """
 #include <string.h>

@@ -12,8 +12,8 @@ from irgym.envs.cse.checking.validation import Comparison
 from irgym.envs.cse.compiling.scorer import function_at, module_at
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.task import CseTask
+from irgym.llvmir.ir.modules import ModuleText
 
 DATASETS = ("kernels", "packages")
 """Data sets, of which both splits are used: even seeds take the first, which needs no network."""

@@ -7,8 +7,8 @@ from typing import Any
 import z3
 
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import listed
 
 _BITS = re.compile(r"i(\d+)$")
 _DIVISIONS = ("sdiv", "udiv", "srem", "urem")

@@ -4,7 +4,7 @@ import random
 
 from fuzz.cse.subjects import INPUTS, Subject, some, subject_of
 from fuzz.fuzzer import Tally
-from irgym.envs.cse.ir.types import type_of
+from irgym.llvmir.ir.types import type_of
 
 EACH = 4
 """Functions of a seed."""

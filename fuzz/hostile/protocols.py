@@ -11,7 +11,7 @@ def _traversing(folder: Path, payload: str) -> Opening:
     lines = (
         "import io, tarfile",
         "from pathlib import Path",
-        "from irgym.envs.cse.programs.packages.fetching import _unpack",
+        "from irgym.llvmir.programs.packages.fetching import _unpack",
         "archive = Path('work/p.tar.gz')",
         "file = tarfile.open(archive, 'w:gz')",
         "entry = tarfile.TarInfo('../../canary')",

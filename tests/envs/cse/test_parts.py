@@ -12,8 +12,8 @@ from irgym.api.tuning import Tuning
 from irgym.base.errors import IrgymError, ProgramError
 from irgym.cli.tune import Tune
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.programs.uris import KERNELS
 from irgym.judging.validator import Validator
+from irgym.llvmir.programs.kernels import KERNELS
 
 SOURCE = """
 int f(int *p, int n) { int s = p[n * 3]; if (s > 1) s += p[n * 3]; return s; }

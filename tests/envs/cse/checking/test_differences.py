@@ -5,9 +5,9 @@ import pytest
 from irgym.envs.cse.checking.differences import difference_of
 from irgym.envs.cse.checking.validation import Comparison
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.modules import ModuleText
 from irgym.envs.cse.programs.preparing import prepared
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.modules import ModuleText
 
 SOURCE = """
 int f(int *p, int n, int m) {

@@ -6,7 +6,7 @@ import pytest
 
 from irgym.envs.cse.environment import CSE
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.modules import ModuleText
+from irgym.llvmir.ir.modules import ModuleText
 
 CASES = Path(__file__).parents[3] / "cases" / "cse"
 

@@ -12,9 +12,9 @@ from irgym.core.bench import Bench
 from irgym.core.cost import Call, Validation
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.programs.clang import compiled
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import CseTask
+from irgym.llvmir.programs.clang import compiled
 from irgym.measure.target import runs_here
 
 KERNELS = [*CSE.dataset("kernels").train, *CSE.dataset("kernels").test]

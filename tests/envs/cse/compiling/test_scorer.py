@@ -9,7 +9,7 @@ from irgym.base.errors import ProgramError
 from irgym.envs.cse.compiling import llvm
 from irgym.envs.cse.compiling.scorer import scores
 from irgym.envs.cse.ir.analysis import analysed
-from irgym.envs.cse.ir.modules import ModuleText
+from irgym.llvmir.ir.modules import ModuleText
 
 CODE = """
 @table = internal constant [4 x i32] [i32 1, i32 2, i32 3, i32 4]

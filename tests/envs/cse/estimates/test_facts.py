@@ -7,9 +7,9 @@ import pytest
 from irgym.envs.cse.estimates.cost_test import passes
 from irgym.envs.cse.estimates.facts import Facts, Surroundings
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.ir.types import register_of, type_of
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.types import register_of, type_of
 
 LOOP = """
 declare void @g()

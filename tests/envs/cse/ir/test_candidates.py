@@ -3,7 +3,7 @@
 import pytest
 
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.modules import ModuleText
+from irgym.llvmir.ir.modules import ModuleText
 
 
 def module_of(body: str, arguments: str = "i32 %a, i32 %b, ptr %p", more: str = "") -> ModuleText:

@@ -11,9 +11,9 @@ from irgym.envs.cse.checking.proving.proofs import proofs_of
 from irgym.envs.cse.compiling import llvm
 from irgym.envs.cse.compiling.export import export_module
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.ir.linking import unlinked
-from irgym.envs.cse.ir.modules import with_bodies
 from irgym.envs.cse.task import CseTask
+from irgym.llvmir.ir.linking import unlinked
+from irgym.llvmir.ir.modules import with_bodies
 from irgym.measure.evaluators import Inline
 
 CASES = Path(__file__).parents[3] / "cases" / "cse"

@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import renamed
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import renamed
 
 
 @dataclass(frozen=True)

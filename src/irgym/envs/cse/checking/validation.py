@@ -6,17 +6,17 @@ from contextlib import suppress
 from irgym.core.cost import Validation
 from irgym.envs.cse.actions import names_of
 from irgym.envs.cse.checking.differences import Difference, difference_of
-from irgym.envs.cse.checking.exploring import DRAWN, STEPS, Explorer, Run
-from irgym.envs.cse.checking.interpreter.machine import Machine
-from irgym.envs.cse.checking.interpreter.poison import Endless, Undefined, Unsupported
-from irgym.envs.cse.checking.interpreter.program import Code, Program
-from irgym.envs.cse.checking.interpreter.traces import Differs
-from irgym.envs.cse.checking.interpreter.watching import CASES
-from irgym.envs.cse.checking.numbers import known_in
 from irgym.envs.cse.compiling.scorer import function_at, module_at, verified
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.ir.syntax import bare
+from irgym.llvmir.interpreter.machine import Machine
+from irgym.llvmir.interpreter.poison import Endless, Undefined, Unsupported
+from irgym.llvmir.interpreter.program import Code, Program
+from irgym.llvmir.interpreter.traces import Differs
+from irgym.llvmir.interpreter.watching import CASES
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.syntax import bare
+from irgym.llvmir.worlds.exploring import DRAWN, STEPS, Explorer, Run
+from irgym.llvmir.worlds.numbers import known_in
 
 TOLERANCE = "bit for bit"
 """The tolerance of comparisons, for messages."""

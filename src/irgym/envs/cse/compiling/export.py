@@ -10,7 +10,7 @@ from irgym.core.cost import Call
 from irgym.core.task import form_of
 from irgym.envs.cse.compiling.toolchain import RUNNER
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.modules import ModuleText, with_bodies
+from irgym.llvmir.ir.modules import ModuleText, with_bodies
 from irgym.measure.isolation.child import Child
 from irgym.measure.replies import answered
 

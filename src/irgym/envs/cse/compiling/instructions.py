@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 
-from irgym.envs.cse.ir.syntax import listed
+from irgym.llvmir.ir.syntax import listed
 
 SIMPLE = 0.25
 """Cost of an instruction that is in no table."""

@@ -8,8 +8,8 @@ from importlib import import_module
 from typing import Any, cast
 
 from irgym.base.errors import BackendError, ProgramError
-from irgym.envs.cse.compiling.machines import MACHINES
 from irgym.envs.cse.compiling.toolchain import INSTALL
+from irgym.llvmir.programs.machines import MACHINES
 
 OPTIMISATION_LEVEL = 2
 """LLVM's optimisation level for code generation, as compilers use it."""

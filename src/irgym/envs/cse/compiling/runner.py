@@ -8,7 +8,7 @@ from irgym.core.cost import Measurement, Outcome
 from irgym.envs.cse.compiling.llvm import assembly
 from irgym.envs.cse.compiling.scorer import scores, together
 from irgym.envs.cse.ir.analysis import COPY
-from irgym.envs.cse.ir.syntax import bare
+from irgym.llvmir.ir.syntax import bare
 
 Request = tuple[str, str, tuple[int, ...], str, str]
 """A module, a function with sigil, the places of the shared candidates, target and objective."""

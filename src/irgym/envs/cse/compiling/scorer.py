@@ -8,10 +8,10 @@ from irgym.base.errors import ProgramError
 from irgym.envs.cse.compiling.assembly import functions_of
 from irgym.envs.cse.compiling.instructions import COSTS
 from irgym.envs.cse.compiling.llvm import assembly, read
-from irgym.envs.cse.compiling.machines import MACHINES
 from irgym.envs.cse.compiling.score import Score, score_of
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.modules import ModuleText
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.programs.machines import MACHINES
 
 AT_ONCE = 16
 """Choices compiled at once, as functions of one module: LLVM's start-up takes most of the time."""

@@ -11,7 +11,7 @@ INSTALL = "pip install 'irgym[cse]'"
 RUNNER = "irgym.envs.cse.compiling.runner"
 """The module with the functions that children run to score and compile."""
 
-CODE = ("envs/cse/ir", "envs/cse/compiling")
+CODE = ("llvmir/ir", "llvmir/programs/machines.py", "envs/cse/ir", "envs/cse/compiling")
 """Sources that write and score choices, besides those common to all environments."""
 
 
@@ -23,16 +23,6 @@ def llvm_version() -> str:
         BackendError: It is not installed.
     """
     return _version("llvmlite", "LLVM comes with")
-
-
-@cache
-def clang_version() -> str:
-    """Return the package that contains clang, and its version.
-
-    Raises:
-        BackendError: It is not installed.
-    """
-    return _version("ziglang", "C is compiled by")
 
 
 @cache

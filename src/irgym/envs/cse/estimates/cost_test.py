@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from irgym.envs.cse.estimates.facts import Facts
-from irgym.envs.cse.ir.types import Register
+from irgym.llvmir.ir.types import Register
 
 Registers = Mapping[Register, tuple[int, int]]
 """By class, the number of callee-saved registers and of all registers."""

@@ -8,8 +8,8 @@ from irgym.envs.cse.estimates.liveness import CLASSES, Liveness
 from irgym.envs.cse.estimates.uses import USES, use_of
 from irgym.envs.cse.ir.analysis import Analysed
 from irgym.envs.cse.ir.candidates import Candidate
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.types import Register, bits_of, type_of
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.types import Register, bits_of, type_of
 
 LOAD = 3.0
 """Cost of a load, in simple operations."""

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 
 from irgym.envs.cse.ir.flow import Flow
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.syntax import listed, locals_in
-from irgym.envs.cse.ir.types import Register, register_of, type_of
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.syntax import listed, locals_in
+from irgym.llvmir.ir.types import Register, register_of, type_of
 
 CLASSES: tuple[Register, ...] = ("integer", "float", "vector")
 """Classes of registers."""

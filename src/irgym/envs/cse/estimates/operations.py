@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from irgym.envs.cse.estimates.liveness import Liveness, incoming
 from irgym.envs.cse.ir.analysis import Analysed
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed, locals_in
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import listed, locals_in
 
 ARITHMETIC = frozenset(("add", "sub", "and", "or", "xor", "shl", "lshr", "ashr", "mul"))
 """Integer operations whose result overwrites an operand on x86."""

@@ -1,8 +1,8 @@
 """Kinds of use of a value: they decide whether it can be folded into its user."""
 
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed, locals_in
-from irgym.envs.cse.ir.types import CASTS
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import listed, locals_in
+from irgym.llvmir.ir.types import CASTS
 
 USES = (
     *("address", "stored", "base", "index", "compared", "branch", "selected", "phi"),

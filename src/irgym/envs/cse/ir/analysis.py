@@ -5,13 +5,13 @@ from dataclasses import dataclass
 
 from irgym.base.errors import ProgramError
 from irgym.envs.cse.ir.candidates import Candidate, Values
-from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.flow import Flow
 from irgym.envs.cse.ir.frequencies import frequencies, shares
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.modules import ModuleText, header_of_copy
 from irgym.envs.cse.ir.sharing import Sharing
-from irgym.envs.cse.ir.syntax import bare
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.modules import ModuleText, header_of_copy
+from irgym.llvmir.ir.syntax import bare
 
 CAPACITY = 64
 """Greatest number of candidates, those with the most weight; the .NET JIT has the same limit."""

@@ -11,11 +11,11 @@ value, and two calls of a function that may contain a `freeze`.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irgym.envs.cse.ir.effects import Effects
 from irgym.envs.cse.ir.flow import Flow
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed, locals_in, renamed
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import listed, locals_in, renamed
 
 COMMUTATIVE = frozenset(("add", "mul", "and", "or", "xor", "fadd", "fmul"))
 """Commutative operations."""

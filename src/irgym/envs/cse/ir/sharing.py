@@ -4,9 +4,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 
 from irgym.envs.cse.ir.candidates import Candidate, Values
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import PLACE, locals_in, renamed
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import PLACE, locals_in, renamed
 
 
 class Sharing:

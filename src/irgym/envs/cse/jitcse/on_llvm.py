@@ -6,11 +6,11 @@ from irgym.base.errors import IrgymError
 from irgym.core.bench import Bench
 from irgym.core.schedule import replay
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.ir.syntax import bare
-from irgym.envs.cse.ir.types import Register, type_of
 from irgym.envs.cse.jitcse.methods import CompiledMethod, CompileFailed, CseCandidate
 from irgym.envs.cse.state import CseState
 from irgym.envs.cse.task import COST_TEST, CseTask
+from irgym.llvmir.ir.syntax import bare
+from irgym.llvmir.ir.types import Register, type_of
 
 _TYPES = {"i64": 2, "ptr": 2, "float": 3, "double": 4}
 """Type numbers by LLVM type, except those of other integers and of vectors."""

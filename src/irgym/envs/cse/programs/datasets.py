@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from irgym.core.dataset import Dataset, dataset_of
-from irgym.envs.cse.programs.packages.pinned import functions, packages
+from irgym.envs.cse.programs.functions import functions
+from irgym.llvmir.programs.packages.pinned import packages
 
 DEFAULT = "kernels"
 """The data set to train on and to compare with."""

@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from irgym.core.uri import ProgramUri
-from irgym.envs.cse.programs.clang import searched
-from irgym.envs.cse.programs.packages.fetching import unpacked
-from irgym.envs.cse.programs.packages.pinned import packages
-from irgym.envs.cse.programs.uris import KERNELS, C, member_of
+from irgym.envs.cse.programs.uris import C, member_of
+from irgym.llvmir.programs.clang import searched
+from irgym.llvmir.programs.kernels import KERNELS
+from irgym.llvmir.programs.packages.fetching import unpacked
+from irgym.llvmir.programs.packages.pinned import packages
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from pathlib import Path
 from irgym.base.errors import ProgramError
 from irgym.base.reading import content_of_program
 from irgym.envs.cse.compiling import llvm
-from irgym.envs.cse.programs.clang import compiled
 from irgym.envs.cse.programs.uris import C
+from irgym.llvmir.programs.clang import compiled
 
 BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
 """Magic numbers of bitcode, bare and in a wrapper."""

@@ -9,14 +9,14 @@ from irgym.base.errors import ProgramError
 from irgym.base.reading import check_size, content_of_program
 from irgym.core.cost import Call
 from irgym.core.uri import ProgramUri
-from irgym.envs.cse.compiling.toolchain import clang_version, llvm_version
+from irgym.envs.cse.compiling.toolchain import llvm_version
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.ir.linking import aliasee
-from irgym.envs.cse.ir.modules import ModuleText
-from irgym.envs.cse.ir.syntax import bare
-from irgym.envs.cse.programs.clang import FLAGS, included
 from irgym.envs.cse.programs.files import SourceFile
 from irgym.envs.cse.programs.uris import function_of, listed, member_of
+from irgym.llvmir.ir.linking import aliasee
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.syntax import bare
+from irgym.llvmir.programs.clang import FLAGS, clang_version, included
 from irgym.measure.code_digest import digest_of
 from irgym.measure.opening import Opener
 from irgym.measure.store import Store, content_digest, digest, stem_of
@@ -26,7 +26,8 @@ SECONDS = 30.0
 
 CODE = (
     "envs/cse/compiling",
-    *(f"envs/cse/programs/{name}.py" for name in ("clang", "files", "lowering", "preparing", "targets")),
+    *(f"envs/cse/programs/{name}.py" for name in ("files", "lowering", "preparing", "targets")),
+    *(f"llvmir/programs/{name}.py" for name in ("clang", "machines")),
 )
 """Sources of irgym that prepare modules."""
 
@@ -137,7 +138,7 @@ class _Included:
         """
         changed, found = self._known.get((file, target), ({}, ""))
         if not found or any(_changed(path) != when for path, when in changed.items()):
-            call = Call("irgym.envs.cse.programs.clang:preprocessed", (file.path, target, file.options))
+            call = Call("irgym.llvmir.programs.clang:preprocessed", (file.path, target, file.options))
             text = self._opener.call(call, str(file.path), check_size(file.path))
             changed, found = {path: _changed(path) for path in included(text)}, content_digest(text)
             self._known[file, target] = changed, found

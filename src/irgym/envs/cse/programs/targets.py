@@ -4,7 +4,7 @@ import platform
 
 from irgym.base.errors import BackendError
 from irgym.core.target import AARCH64, LEVELS, X86_64, Target
-from irgym.envs.cse.compiling.machines import MACHINES
+from irgym.llvmir.programs.machines import MACHINES
 from irgym.measure.target import ARCHITECTURES
 
 TARGETS = {level.name: level for level in reversed(LEVELS) if level.name in MACHINES}

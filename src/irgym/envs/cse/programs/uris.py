@@ -2,20 +2,18 @@
 
 from collections.abc import Sequence
 from functools import cache
-from pathlib import Path
 
 from irgym.base.errors import ProgramError
 from irgym.core.uri import Family, Files, Grammar, ProgramUri
-from irgym.envs.cse.programs.packages.pinned import functions, packages
+from irgym.envs.cse.programs.functions import functions
+from irgym.llvmir.programs.kernels import KERNELS
+from irgym.llvmir.programs.packages.pinned import packages
 
 C = ".c"
 """The suffix of C."""
 
 SUFFIXES = (C, ".ll", ".bc")
 """Suffixes of program files: C, and LLVM's IR as text or bitcode."""
-
-KERNELS = Path(__file__).parent / "kernels"
-"""The folder of irgym's kernels, in C."""
 
 KERNELS_FAMILY, PACKAGES_FAMILY = "kernels", "packages"
 

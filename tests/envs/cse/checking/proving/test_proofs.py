@@ -7,9 +7,9 @@ from irgym.envs.cse.checking import choices as checks
 from irgym.envs.cse.checking.proving.pairs import Match, Pairs
 from irgym.envs.cse.checking.proving.proofs import Proofs, proved
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.ir.effects import Effects
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.modules import ModuleText
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.modules import ModuleText
 
 MORE = """
 declare i32 @pure(i32) #0

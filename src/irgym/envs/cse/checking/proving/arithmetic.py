@@ -6,7 +6,7 @@ From the LLVM Language Reference Manual, release 22.
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from irgym.envs.cse.ir.instruction import Instruction
+from irgym.llvmir.ir.instruction import Instruction
 
 Flags = frozenset[str]
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from irgym.envs.cse.ir.syntax import listed
+from irgym.llvmir.ir.syntax import listed
 
 _COUNTED = re.compile(r"(\d+) x (.*)")
 _FLOATS = {"half": 16, "bfloat": 16, "float": 32, "double": 64, "x86_fp80": 80, "fp128": 128}

@@ -1,7 +1,7 @@
 """Equality of loads: a walk back along all paths from one load to another."""
 
-from irgym.envs.cse.ir.effects import Effects
-from irgym.envs.cse.ir.function import Function
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
 
 
 class Memory:

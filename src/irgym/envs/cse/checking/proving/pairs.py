@@ -8,10 +8,10 @@ from enum import IntEnum
 
 from irgym.envs.cse.checking.proving.memory import Memory
 from irgym.envs.cse.ir.candidates import COMMUTATIVE
-from irgym.envs.cse.ir.effects import Effects
-from irgym.envs.cse.ir.function import Function
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed, locals_in, renamed
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import listed, locals_in, renamed
 
 Pair = tuple[str, str]
 """Names of two results: the first after the choice, the second before it."""

@@ -13,8 +13,8 @@ from irgym.envs.cse.checking.proving.pairs import Match, Pairs
 from irgym.envs.cse.checking.proving.terms import Terms, Value
 from irgym.envs.cse.compiling.scorer import function_at, module_at
 from irgym.envs.cse.compiling.toolchain import INSTALL
-from irgym.envs.cse.ir.effects import Effects
-from irgym.envs.cse.ir.function import Function
+from irgym.llvmir.ir.effects import Effects
+from irgym.llvmir.ir.function import Function
 
 PAIR_MS, ALL_S = 500, 5.0
 """Time limits of z3: milliseconds per pair, and seconds per choice."""

@@ -11,9 +11,9 @@ from typing import Any
 from irgym.envs.cse.checking.proving.arithmetic import ARITHMETIC, COMPARED, resized
 from irgym.envs.cse.checking.proving.lanes import UnsupportedError, bits_of_lanes, elements_of
 from irgym.envs.cse.checking.proving.pairs import operands_of
-from irgym.envs.cse.ir.instruction import Instruction
-from irgym.envs.cse.ir.syntax import listed
-from irgym.envs.cse.ir.types import CASTS, first_type, type_of
+from irgym.llvmir.ir.instruction import Instruction
+from irgym.llvmir.ir.syntax import listed
+from irgym.llvmir.ir.types import CASTS, first_type, type_of
 
 _REWRITES = frozenset(("nsz", "arcp", "contract", "afn", "reassoc"))
 """Flags under which a result may be rounded differently; the other arithmetic flags make it poison."""

@@ -1,1 +1,0 @@
-"""Pinned source distributions of the Python Package Index, and the C functions in them."""

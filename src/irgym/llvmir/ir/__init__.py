@@ -1,0 +1,1 @@
+"""LLVM's IR as text."""

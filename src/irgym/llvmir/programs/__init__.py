@@ -1,0 +1,1 @@
+"""Programs in C: irgym's kernels, pinned packages, and their compilation to IR."""

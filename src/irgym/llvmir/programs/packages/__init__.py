@@ -1,0 +1,1 @@
+"""Pinned source distributions of the Python Package Index."""

@@ -1,0 +1,1 @@
+"""Random worlds: the arguments, memory and call results in which functions run."""
