@@ -82,6 +82,16 @@ def preprocessed(source: Path, target: str, options: Sequence[str] = ()) -> byte
     return _made(source, target, ("-E", *options))
 
 
+def zig_environment(folder: str) -> dict[str, str]:
+    """Return the environment variables of a call of zig.
+
+    Args:
+        folder: Where files go that only this call needs.
+    """
+    others = {name: value for name, value in os.environ.items() if name != SEARCHED}
+    return {**others, "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
+
+
 def included(text: bytes) -> set[str]:
     """Return the files that went into a preprocessed text."""
     return {os.fsdecode(match[1]) for match in _INCLUDED.finditer(text)}
@@ -94,12 +104,10 @@ def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
         made = Path(folder) / "made"
         command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
         command += [*FLAGS, *options, "-o", str(made), str(source.absolute())]
-        others = {name: value for name, value in os.environ.items() if name != SEARCHED}
-        caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "cse" / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
         try:
             done = subprocess.run(
                 command,
-                env={**others, **caches},
+                env=zig_environment(folder),
                 cwd=folder,
                 capture_output=True,
                 text=True,

@@ -1,0 +1,1 @@
+"""Orders of the passes of LLVM."""
