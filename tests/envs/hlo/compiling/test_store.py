@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from irgym.envs.hlo.actions import KIND, PASSES
 from irgym.envs.hlo.compiling import pool as pool_module
-from irgym.envs.hlo.compiling.engine import PassFailure, load_engine
+from irgym.envs.hlo.compiling.engine import load_engine
 from irgym.envs.hlo.compiling.pool import Pool
-from irgym.envs.hlo.compiling.store import Failure, Request, Store, Summary
+from irgym.envs.hlo.compiling.store import Request, Store, Summary
+from irgym.measure.passes.store import Failure, PassFailure
 
 pytestmark = pytest.mark.usefixtures("engine")
 

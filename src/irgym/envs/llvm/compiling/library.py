@@ -16,6 +16,7 @@ from typing import Any
 from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.llvm.compiling.installed import Llvm, llvm_named
 from irgym.envs.llvm.compiling.native.build import build
+from irgym.measure.passes.store import PassFailure
 
 DIGEST_BYTES = 16
 """Length of a module's digest."""
@@ -25,10 +26,6 @@ _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
 _OBJECT_FILE = 1
 _RETURN_STATUS = 2
 _DEFAULT, _PIC, _DEFAULT_MODEL = 2, 2, 0
-
-
-class PassFailure(Exception):
-    """A pass, or the generation of code, returned an error."""
 
 
 class Library:
