@@ -8,6 +8,7 @@ module's text. What passes do then depends on the module alone, however it was m
 
 import ctypes
 import hashlib
+import sys
 from collections.abc import Callable
 from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint, c_void_p
 from functools import cache
@@ -33,6 +34,7 @@ class Library:
 
     Attributes:
         version: Its version, such as 23.1.4.
+        release: The first number of it.
 
     Raises:
         BackendError: It cannot be loaded.
@@ -53,6 +55,7 @@ class Library:
         numbers = [c_uint() for _ in range(3)]
         self.function("LLVMGetVersion", None, *[POINTER(c_uint)] * 3)(*map(byref, numbers))
         self.version = ".".join(str(number.value) for number in numbers)
+        self.release = numbers[0].value
         self.options = self.function("LLVMCreatePassBuilderOptions", c_void_p)()
         self._bind()
 
@@ -110,17 +113,18 @@ class Library:
 
     @cache  # noqa: B019  a library lives as long as its process
     def machine(self, triple: str) -> int:
-        """Return the target machine of a triple: the lowest level of its architecture, as C is compiled for.
+        """Return the target machine of a triple, by default this machine's, at its architecture's lowest level.
 
         Raises:
             ProgramError: LLVM has no code generator for it here.
         """
         p = c_void_p
+        triple = triple or self.function("LLVMGetDefaultTargetTriple", c_char_p)().decode()
         target, error = c_void_p(), c_void_p()
         find = self.function("LLVMGetTargetFromTriple", c_int, c_char_p, POINTER(p), POINTER(p))
         if find(triple.encode(), byref(target), byref(error)):
             raise ProgramError(
-                f"the module is for {triple or 'no target'}, and irgym has {' and '.join(_TARGETS)}: "
+                f"the module is for {triple}, and irgym has {' and '.join(_TARGETS)}: "
                 "compile it for one of them"
             )
         make = self.function("LLVMCreateTargetMachine", p, p, *[c_char_p] * 3, c_int, c_int, c_int)
@@ -148,7 +152,8 @@ class Context:
         return handle
 
     def __del__(self) -> None:
-        self.library.drop_context(self._handle)
+        if not sys.is_finalizing():  # LLVM may be gone by then
+            self.library.drop_context(self._handle)
 
     def read(self, content: bytes, name: str) -> "Module":
         """Return the module of IR as text or bitcode; read one alone into a context, or types are renamed.
@@ -193,7 +198,8 @@ class Module:
         self.machine = machine or self._library.machine(self._library.triple(handle).decode())
 
     def __del__(self) -> None:
-        self._library.drop_module(self.handle)
+        if not sys.is_finalizing():
+            self._library.drop_module(self.handle)
 
     def clone(self) -> "Module":
         """Return a copy, to which passes do the same."""
