@@ -113,7 +113,7 @@ class Library:
 
     @cache  # noqa: B019  a library lives as long as its process
     def machine(self, triple: str) -> int:
-        """Return the target machine of a triple, by default this machine's, at its architecture's lowest level.
+        """Return the target machine of a triple, by default this machine's, at the lowest level.
 
         Raises:
             ProgramError: LLVM has no code generator for it here.
