@@ -19,13 +19,12 @@ from irgym.core.task import Task
 from irgym.envs.cse.compiling.export import MODULE_FORMS, export_module
 from irgym.envs.cse.compiling.toolchain import INSTALL, llvm_version, z3_version
 from irgym.envs.cse.programs import datasets
-from irgym.envs.cse.programs.files import file_of
-from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
-from irgym.envs.cse.programs.uris import GRAMMAR, C, function_of, member_of, parse_uri
+from irgym.envs.cse.programs.uris import GRAMMAR, parse_uri
 from irgym.envs.cse.task import CHECKS, PIPELINES, CseTask
 from irgym.llvmir.programs.clang import clang_version
+from irgym.llvmir.programs.files import BITCODE, C, file_of, function_of, member_of
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "llvm"
