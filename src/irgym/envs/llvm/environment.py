@@ -15,10 +15,11 @@ from irgym.envs.llvm.compiling.installed import BACKENDS, INSTALL, PREFERRED, ll
 from irgym.envs.llvm.compiling.modules import ProgramModules
 from irgym.envs.llvm.compiling.pool import Pool
 from irgym.envs.llvm.programs import datasets
-from irgym.envs.llvm.programs.sources import Sources, content_of
+from irgym.envs.llvm.programs.sources import Sources
 from irgym.envs.llvm.programs.uris import GRAMMAR, family_of, parse_uri
 from irgym.envs.llvm.task import PIPELINES, LlvmTask
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.store import content_digest
 
 BENCH_LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
 """Limits of measuring and checking a module."""
@@ -56,7 +57,7 @@ class LlvmEnvironment(Environment):
 
     def __init__(self) -> None:
         self._pools: dict[str, Pool] = {}
-        self._sources: Sources | None = None
+        self._sources: dict[str, Sources] = {}
         self._modules: dict[tuple[str, str], ProgramModules] = {}
 
     def backends(self) -> list[BackendStatus]:
@@ -82,10 +83,10 @@ class LlvmEnvironment(Environment):
             check_only_backend(self.name, backend, PREFERRED)
         name = backend or PREFERRED
         program = parse_uri(uri)
-        file = self._opened().module(program)
+        file = self._opened(name).module(program)
         known = self._modules.get((name, str(file)))
         if known is None:
-            known = ProgramModules(program.uri, file, content_of(file), self._pool(name))
+            known = ProgramModules(program.uri, file, content_digest(file.read_bytes()), self._pool(name))
             self._modules[name, str(file)] = known
         return LlvmTask(known).under(objective)
 
@@ -93,11 +94,11 @@ class LlvmEnvironment(Environment):
         """Return the canonical URI of a program."""
         return parse_uri(uri).uri
 
-    def _opened(self) -> Sources:
-        if self._sources is None:
-            self._sources = Sources()
-            weakref.finalize(self, self._sources.close)
-        return self._sources
+    def _opened(self, backend: str) -> Sources:
+        if backend not in self._sources:
+            self._sources[backend] = sources = Sources(backend)
+            weakref.finalize(self, sources.close)
+        return self._sources[backend]
 
     def _pool(self, backend: str) -> Pool:
         if backend not in self._pools:
@@ -115,7 +116,7 @@ class LlvmEnvironment(Environment):
 
     def family(self, uri: str) -> str:
         """Return the package or the data set of a program."""
-        return family_of(uri)
+        return family_of(parse_uri(uri))
 
     def policies(self) -> Mapping[str, Path]:
         """Return the trained policies that ship."""
