@@ -1,0 +1,1 @@
+"""LLVM: the order of the passes of LLVM."""
