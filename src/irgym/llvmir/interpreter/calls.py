@@ -1,11 +1,11 @@
 """Parsing of calls, and of the attributes of callees."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from irgym.llvmir.interpreter.operands import Operand, closing
 from irgym.llvmir.interpreter.poison import Unsupported
-from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.modules import ModuleText, parts_of
 from irgym.llvmir.ir.syntax import NAME, listed, spaced
 
 _CALLEE = re.compile(rf"(?P<name>[@%]{NAME})\(")
@@ -27,6 +27,7 @@ class Access:
         reads_rest: Whether it may read other memory.
         writes_rest: Whether it may write other memory.
         hidden: Whether it may access memory that the program cannot see (`inaccessiblemem`).
+        writes_hidden: Whether it may write such memory.
     """
 
     reads_arguments: bool = True
@@ -34,6 +35,12 @@ class Access:
     reads_rest: bool = True
     writes_rest: bool = True
     hidden: bool = True
+    writes_hidden: bool = True
+
+    @property
+    def writes(self) -> bool:
+        """Whether it may write memory."""
+        return self.writes_arguments or self.writes_rest or self.writes_hidden
 
     @property
     def none(self) -> bool:
@@ -62,6 +69,7 @@ class Access:
             self.reads_rest and other.reads_rest,
             self.writes_rest and other.writes_rest,
             self.hidden and other.hidden,
+            self.writes_hidden and other.writes_hidden,
         )
 
 
@@ -77,7 +85,12 @@ def _access(inside: str) -> Access:
     rest = f"{default} {places.get('errnomem', default)}"
     hidden = places.get("inaccessiblemem", default)
     return Access(
-        "read" in arguments, "write" in arguments, "read" in rest, "write" in rest, hidden != "none"
+        "read" in arguments,
+        "write" in arguments,
+        "read" in rest,
+        "write" in rest,
+        hidden != "none",
+        "write" in hidden,
     )
 
 
@@ -106,6 +119,11 @@ class Call:
         """Whether the result depends only on the arguments, so that calls may be dropped or repeated."""
         return self.access.none and {"nounwind", "willreturn"} <= self.words
 
+    @property
+    def quiet(self) -> bool:
+        """Whether it only returns a result, so that it may be dropped, or done once instead of repeatedly."""
+        return not self.access.writes and {"nounwind", "willreturn"} <= self.words
+
     @staticmethod
     def read(rest: str, module: ModuleText) -> "Call":
         """Parse the text of a call after its operation.
@@ -128,8 +146,10 @@ class Call:
         )
         direct = f"{' '.join(head[:-1])} {' '.join(words[place + 1 :])} {module.attributes(rest)}"
         declared = declaration(module, callee)
-        said = f"{direct} {declared} {module.attributes(declared)}"
-        access = Access.read(f"{direct} {module.attributes(declared)}")
+        inferred = module.inferred.get(callee, "")
+        said = f"{direct} {declared} {module.attributes(declared)} {inferred}"
+        access = Access.read(f"{direct} {module.attributes(declared)} {inferred}")
+        operands = _promised(operands, callee, declared, inferred)
         if "speculatable" in said and callee.startswith("@llvm."):
             access = access.both(_access("none"))
         labels = tuple(word.strip('%",') for word in words[place + 1 :] if word.startswith("%"))
@@ -142,6 +162,21 @@ def declaration(module: ModuleText, name: str) -> str:
     line = function.header if function else module.declared.get(name, "")
     head, sign, rest = line.partition(f"{name}(")
     return f"{_DEBUG.sub('', head)}{sign}{rest}"
+
+
+def _promised(operands: tuple[Operand, ...], name: str, *declared: str) -> tuple[Operand, ...]:
+    """Return operands with the attributes that declarations of the callee give its parameters."""
+    for line in declared:
+        if f"{name}(" not in line or ("(ptr" not in line and ", ptr" not in line):
+            continue
+        parameters = [Operand.read(text) for text in parts_of(line, name)[1] if text != "..."]
+        more = [parameter.attributes for parameter in parameters]
+        more += [()] * (len(operands) - len(more))
+        operands = tuple(
+            replace(operand, attributes=(*operand.attributes, *attributes)) if attributes else operand
+            for operand, attributes in zip(operands, more, strict=False)
+        )
+    return operands
 
 
 def _name(word: str) -> str:

@@ -15,6 +15,7 @@ from irgym.llvmir.ir.syntax import NAME, listed
 from irgym.llvmir.ir.types import first_type
 
 _CASE = re.compile(rf"i\d+ (?P<value>-?\d+|true|false), label %(?P<block>{NAME})")
+_ALIGN = re.compile(r", align (\d+)")
 _ORDERED = re.compile(r"(?:atomic |volatile )*")
 
 
@@ -26,11 +27,23 @@ def _allocating(writer: Writer, instruction: Instruction) -> None:
     writer.result(instruction, f"rt.variable({size})")
 
 
+def _checked(writer: Writer, instruction: Instruction, place: str, address: str, size: int) -> None:
+    """Write the check of an access by alignment and type, which compilers rely on."""
+    if writer.program.rules.aliasing is None or writer.code.direct(place.rpartition(" ")[2]):
+        return
+    tag = next((text[6:] for text in instruction.attached if text.startswith("!tbaa ")), "")
+    align = _ALIGN.search(instruction.rest)
+    if tag or (align and align[1] != "1"):
+        step = int(align[1]) if align else 1
+        writer.line(f"rt.checked({address}, {size}, {step}, {tag!r}, {instruction.opcode == 'store'})")
+
+
 def _loading(writer: Writer, instruction: Instruction) -> None:
     ordered = _ORDERED.match(instruction.rest)
     marks = ordered[0] if ordered else ""
     kind, place = listed(instruction.rest[len(marks) :])[:2]
     address = writer.operand(place.partition(" syncscope")[0] if "atomic" not in marks else _plain(place))
+    _checked(writer, instruction, place, address, writer.program.layout.size(kind))
     if marks:
         writer.line(
             f"rt.event({instruction.opcode + ' ' + marks!r}, ({address}, {writer.program.layout.size(kind)}))"
@@ -72,6 +85,7 @@ def _storing(writer: Writer, instruction: Instruction) -> None:
     address = writer.operand(_plain(place) if "atomic" in marks else place)
     scalar = kind_of(operand.kind)
     found = writer.value(operand.kind, operand.value)
+    _checked(writer, instruction, place, address, writer.program.layout.size(operand.kind))
     if scalar is None:
         writer.line(f"rt.stored({address}, {operand.kind!r}, {found})")
     else:
@@ -82,7 +96,7 @@ def _storing(writer: Writer, instruction: Instruction) -> None:
         writer.line(f"rt.memory.store({address}, {name}, {bits})")
     if marks:
         size = writer.program.layout.size(operand.kind)
-        writer.line(f"rt.event({instruction.opcode + ' ' + marks!r}, ({address}, {size}))")
+        writer.line(f"rt.event({instruction.opcode + ' ' + marks!r}, ({address}, {size}, {found}))")
 
 
 def _fencing(writer: Writer, instruction: Instruction) -> None:
@@ -121,7 +135,8 @@ def _calling(writer: Writer, instruction: Instruction) -> None:
     if call.callee.startswith("%"):
         values.insert(0, writer.value("ptr", call.callee))
     taken = "".join(f"{value}, " for value in values)
-    name = writer.pooled(Site.of(call))
+    defined = call.callee in writer.program.module.functions
+    name = writer.pooled(Site(call, None) if defined else Site.of(call, writer.program.rules.library))
     if instruction.opcode == "call":
         found = f"rt.call({name}, ({taken}))"
         kind = kind_of(call.returns)
@@ -165,7 +180,7 @@ def _switching(writer: Writer, instruction: Instruction) -> None:
     operand = Operand.read(value)
     found = writer.value(operand.kind, operand.value)
     if writer.code.main:
-        writer.line(f"rt.seen['switch {writer.number}'] = ({found}, {found})")
+        writer.line(f"rt.seen['switch {writer.code.base + writer.number}'] = ({found}, {found})")
     writer.line(f"c = decided({found})")
     for match in _CASE.finditer(cases):
         case = writer.program.constants.value(operand.kind, match["value"])

@@ -67,7 +67,7 @@ def _comparing(writer: Writer, instruction: Instruction) -> None:
         return f"same_sign({a}, {b}, {sign}, {found})" if instruction.flags else found
 
     if writer.code.main and kind_of(kind):
-        writer.line(f"rt.seen[{instruction.result!r}] = ({first}, {second})")
+        writer.line(f"rt.seen[{writer.label(instruction.result)!r}] = ({first}, {second})")
     writer.result(instruction, writer.each(kind, expression, first, second))
 
 
@@ -75,7 +75,7 @@ def _comparing_floats(writer: Writer, instruction: Instruction) -> None:
     name, _, rest = instruction.rest.partition(" ")
     kind, first, second = writer.two(rest)
     if writer.code.main and kind_of(kind):
-        writer.line(f"rt.seen[{instruction.result!r}] = ({first}, {second})")
+        writer.line(f"rt.seen[{writer.label(instruction.result)!r}] = ({first}, {second})")
 
     def expression(a: str, b: str, _: Kind) -> str:
         found = f"compared({name!r}, {a}, {b})"
@@ -201,8 +201,13 @@ def _addressing(writer: Writer, instruction: Instruction) -> None:
         terms.append(f"(({value} ^ {sign}) - {sign}) * {size}")
     start = writer.value("ptr", base.value)
     found = f"(({' + '.join([start, *terms, str(offset)])}) & {_ADDRESS_MASK})"
-    if instruction.flags & {"inbounds", "nusw"}:
+    exact = writer.program.rules.exact
+    if exact and "inbounds" in instruction.flags:
+        found = f"rt.inside({start}, {found})"
+    elif instruction.flags & {"inbounds", "nusw"}:
         found = f"within({start}, {found})"
+    if exact and "nuw" in instruction.flags and terms:
+        found = f"upwards({start}, {found})"
     writer.result(instruction, found)
 
 

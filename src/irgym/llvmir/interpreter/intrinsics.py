@@ -26,28 +26,32 @@ class Site:
     intrinsic: Intrinsic | None
 
     @staticmethod
-    def of(call: Call) -> "Site":
+    def of(call: Call, library: Mapping[str, Intrinsic]) -> "Site":
         """Return the site of a call.
+
+        Args:
+            call: The call.
+            library: Library functions by name; empty for those that allocate or copy memory.
 
         Raises:
             Unsupported: It calls an intrinsic that the interpreter cannot run.
         """
-        return Site(call, intrinsic_of(call))
+        return Site(call, intrinsic_of(call, library or _LIBRARY))
 
 
 _MADE_UP = (1 << 34) - 1
 """Size in bytes of an allocation with random content."""
 
 
-def intrinsic_of(call: Call) -> Intrinsic | None:
+def intrinsic_of(call: Call, library: Mapping[str, Intrinsic]) -> Intrinsic | None:
     """Return the implementation of a call; None for functions of the module and for external functions.
 
     Raises:
         Unsupported: It calls an intrinsic that the interpreter cannot run.
     """
     name = call.callee.removeprefix("@")
-    if name in _LIBRARY:
-        return _LIBRARY[name]
+    if name in library:
+        return library[name]
     if not name.startswith("llvm."):
         return None
     words = name.split(".")[1:]
@@ -103,6 +107,7 @@ def _begins(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
     address = arguments[-1]
     region = None if address is POISON else machine.memory.regions.get(address >> REGION_BITS)
     if region is not None:
+        region.made_up = False
         machine.memory.forget((address >> REGION_BITS << REGION_BITS) + MIDDLE, region.size)
 
 

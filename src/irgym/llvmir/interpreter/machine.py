@@ -6,28 +6,23 @@ from typing import Any
 from zlib import crc32
 
 from irgym.llvmir.interpreter.calls import Call
-from irgym.llvmir.interpreter.intrinsics import Site
 from irgym.llvmir.interpreter.layout import Kind
-from irgym.llvmir.interpreter.making import SLOTS, Making
+from irgym.llvmir.interpreter.making import SLOTS
 from irgym.llvmir.interpreter.memory_map import GLOBALS, HEAP, REGION_BITS, STACK
 from irgym.llvmir.interpreter.numbers import Value
-from irgym.llvmir.interpreter.operands import Operand
-from irgym.llvmir.interpreter.poison import POISON, Endless, Left, Undefined, Unwound
+from irgym.llvmir.interpreter.poison import POISON, Left, Undefined, Unwound
 from irgym.llvmir.interpreter.program import Code
+from irgym.llvmir.interpreter.running import Running
 from irgym.llvmir.interpreter.traces import Differs, Event, Trace, plain, same
-from irgym.llvmir.interpreter.translate import translated
 
 EVENTS, PURE = 1 << 61, 1 << 62
 """First keys of the results of calls, and of the results of pure functions."""
-
-DEEPEST = 24
-"""Greatest depth of nested calls."""
 
 _LOOKED_AT, _MOST_WRITES = 96, 24
 
 
 @dataclass
-class Machine(Making):
+class Machine(Running):
     """A run.
 
     Args:
@@ -38,22 +33,11 @@ class Machine(Making):
         turn: Whether to use the alternative undefined values.
     """
 
-    result: Value = None
-    edges: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
-    seen: dict[str, tuple[Value, Value]] = field(default_factory=dict[str, tuple[Value, Value]])
     _events: list[Event] = field(default_factory=list[Event])
     _expected: dict[int, int] = field(default_factory=dict[int, int])
-    _depth: int = 0
 
     def run(self, code: Code) -> Trace:
-        """Run a function on random arguments.
-
-        Raises:
-            Undefined: It has no defined behaviour.
-            Unsupported: It does what the interpreter cannot.
-            Endless: It takes too many steps.
-            Differs: Its behaviour differs from the reference.
-        """
+        """See `Running.run`."""
         steps = self.steps
         blocks: set[int] = set()
         ended = ""
@@ -61,7 +45,7 @@ class Machine(Making):
             arguments = tuple(
                 self.argument(place, parameter) for place, parameter in enumerate(code.parameters)
             )
-            result = self._run(code, arguments, blocks)
+            result = self.executed(code, arguments, blocks)
         except Left as error:
             ended, result = str(error), None
         except Unwound:
@@ -86,61 +70,8 @@ class Machine(Making):
             self._compare_ends(self.reference, trace)
         return trace
 
-    def _run(self, code: Code, arguments: tuple[Value, ...], blocks: set[int]) -> Value:
-        values: list[Value] = [None] * len(code.numbers)
-        values[: len(arguments)] = arguments
-        number = 0
-        while number >= 0:
-            blocks.add(number)
-            run, cost = code.blocks.get(number) or translated(self.program, code, number)
-            self.steps -= cost
-            if self.steps < 0:
-                raise Endless("it takes too many steps")
-            number = run(values, self)
-        return self.result
-
-    def call(self, site: Site, arguments: tuple[Value, ...], invoked: bool = False) -> Value:
-        """Call a function: an intrinsic, a function of the module, or an external function."""
-        if site.intrinsic is not None:
-            return site.intrinsic(self, site.call, arguments)
-        name = site.call.callee
-        target: object = name
-        if name.startswith("%"):
-            target, *rest = arguments
-            arguments = tuple(rest)
-            if target is POISON or target == 0:
-                raise Undefined("a call through null or poison")
-            name = self.program.named(int(target))  # pyright: ignore[reportArgumentType]
-            target = name or target
-        elif name.startswith("@") and name not in self.program.module.functions:
-            name = self.program.named(self.program.address(name)) or name
-        if name in self.program.module.functions and not self.world.alone:
-            return self._defined(name, arguments)
-        return self._external(site.call, target, arguments, invoked)
-
-    def _defined(self, name: str, arguments: tuple[Value, ...]) -> Value:
-        code = self.program.code(name)
-        if len(arguments) < len(code.parameters):
-            raise Undefined("a call with too few arguments")
-        if self._depth >= DEEPEST:
-            raise Endless("calls within each other do not end")
-        self._depth += 1
-        passed = tuple(map(self._passed, code.parameters, arguments))
-        try:
-            return self._run(code, passed, set())
-        finally:
-            self._depth -= 1
-
-    def _passed(self, parameter: Operand, value: Value) -> Value:
-        kind = parameter.named("byval")
-        if kind is None:
-            return value
-        size = self.program.layout.size(kind)
-        address = self.variable(size)
-        self.copied(address, value, size)
-        return address
-
-    def _external(self, call: Call, target: object, arguments: tuple[Value, ...], invoked: bool) -> Value:
+    def external(self, call: Call, target: object, arguments: tuple[Value, ...], invoked: bool) -> Value:
+        """See `Running.external`."""
         if _poisoned(arguments):
             if call.pure:
                 return POISON

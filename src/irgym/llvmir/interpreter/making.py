@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from irgym.llvmir.interpreter.constants import UNDEFINED
 from irgym.llvmir.interpreter.layout import Kind, kind_of
 from irgym.llvmir.interpreter.memory import BYTE, KNOWN, Memory, Region
-from irgym.llvmir.interpreter.memory_map import HEAP, MIDDLE, REGION_BITS, STACK
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, HEAP, MIDDLE, REGION_BITS, STACK
 from irgym.llvmir.interpreter.numbers import Value, bits_of, float_of
 from irgym.llvmir.interpreter.operands import Operand
 from irgym.llvmir.interpreter.poison import POISON, Endless, Undefined
@@ -20,6 +20,7 @@ ARGUMENTS, SLOTS = 1 << 60, 256
 LARGEST = 1 << 16
 """Greatest number of bytes copied or filled at once."""
 
+_OFFSETS = (1 << REGION_BITS) - 1
 _LARGEST_VARIABLE = 1 << 24
 _FILLERS = 0x5A, 0xA5
 
@@ -36,6 +37,7 @@ class Making:
         turn: Whether to use the alternative undefined values.
 
     Attributes:
+        tags: Access tags by address, with whether one wrote; kept where the program's rules say so.
         work: Steps beyond one per instruction: bytes copied, elements of aggregates.
     """
 
@@ -51,6 +53,7 @@ class Making:
         default_factory=dict[str, tuple[tuple[Value, ...], int]]
     )
     escaped: set[int] = field(default_factory=set[int])
+    tags: dict[int, dict[str, bool]] = field(default_factory=dict[int, dict[str, bool]])
     work: int = 0
     _regions: int = 0
 
@@ -146,6 +149,42 @@ class Making:
         address = area + (self._regions << REGION_BITS)
         self.memory.regions[address >> REGION_BITS] = region
         return address + MIDDLE
+
+    def inside(self, base: Value, found: Value) -> Value:
+        """Return an address in the object of another; poison if it is in no such object or beyond it."""
+        if base is POISON or found is POISON or (base ^ found) >> REGION_BITS:
+            return POISON
+        if found >= GLOBALS and not CODE <= found < STACK:
+            number = found >> REGION_BITS
+            region = self.memory.regions.get(number) if found >= STACK else self.region_at(found)
+            if region is not None and not 0 <= (found & _OFFSETS) - MIDDLE <= region.size:
+                return POISON
+        return found
+
+    def region_at(self, address: int) -> Region | None:
+        """Return the region of a global of the module."""
+        return self.program.region(address >> REGION_BITS << REGION_BITS, self.world.changed)
+
+    def checked(self, address: Value, size: int, align: int, tag: str, writes: bool) -> None:
+        """Check an access by type and alignment.
+
+        Raises:
+            Undefined: The address is not a multiple of the alignment, or memory was accessed there through a
+                type that the compiler may assume to be elsewhere.
+        """
+        if address is POISON:
+            return
+        if address % align:
+            raise Undefined("a misaligned access")
+        aliasing = self.program.rules.aliasing
+        if not tag or aliasing is None:
+            return
+        for place in (address, address + 4)[: 1 + (size >= 8)]:
+            known = self.tags.setdefault(place, {})
+            for other, wrote in known.items():
+                if other != tag and (writes or wrote) and not aliasing(tag, other):
+                    raise Undefined("an access through another type")
+            known[tag] = known.get(tag, False) or writes
 
     def escapes(self, address: Value) -> None:
         """Record that an address is stored, so that others may know it from now on."""

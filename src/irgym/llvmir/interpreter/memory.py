@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from irgym.llvmir.interpreter.layout import Kind
-from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, MIDDLE, REGION_BITS, WORLD
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, LAST, MIDDLE, REGION_BITS, SOLE, WORLD
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.poison import POISON, Undefined
 
@@ -12,8 +12,8 @@ PAGE_BITS = 12
 PAGE = 1 << PAGE_BITS
 """Bytes of a page."""
 
-UNTOUCHED, KNOWN, POISONED = 0, 1, 2
-"""Marks of bytes."""
+UNTOUCHED, KNOWN, POISONED, UNSET = 0, 1, 2, 3
+"""Marks of bytes; `UNSET` stands for bytes copied from memory that was never written."""
 
 Content = tuple[bytes, bytes]
 """Bytes and their marks."""
@@ -31,12 +31,14 @@ class Region:
         content: Initial content; None if it is undefined or random.
         made_up: Whether unwritten bytes are random rather than undefined.
         constant: Whether writing it is undefined behaviour.
+        zeros: Whether unwritten bytes are 0.
     """
 
     size: int
     content: Content | None = None
     made_up: bool = False
     constant: bool = False
+    zeros: bool = False
 
 
 @dataclass
@@ -53,6 +55,7 @@ class Memory:
         written: Addresses and sizes of all stores since the last `changes`.
         touched: Kinds of the values at addresses, by first access.
         undefined: Whether undefined bytes were read.
+        dead: Numbers of the objects from outside the module that were freed.
     """
 
     made_up: Callable[[int, Kind], int]
@@ -68,6 +71,7 @@ class Memory:
     written: list[tuple[int, int]] = field(default_factory=list[tuple[int, int]])
     touched: dict[int, Kind] = field(default_factory=dict[int, Kind])
     undefined: bool = False
+    dead: set[int] = field(default_factory=set[int])
 
     def load(self, address: Value, kind: Kind) -> Value:
         """Load the bits of a scalar.
@@ -115,7 +119,11 @@ class Memory:
         self.written.append((address, len(content)))
 
     def get(self, address: int, size: int, kind: Kind) -> Content:
-        """Return bytes and marks; untouched bytes are drawn as values of a kind."""
+        """Return bytes and marks; untouched bytes are drawn as values of a kind, or unset where undefined."""
+        region = self._check(address, size)
+        if region is not None and not region.made_up and not region.content and not region.zeros:
+            content, marks = self.raw(address, size)
+            return content, marks.replace(bytes([UNTOUCHED]), bytes([UNSET]))
         for begin in range(0, size - size % kind.size, kind.size):
             self.load(address + begin, kind)
         for begin in range(size - size % kind.size, size):
@@ -131,6 +139,15 @@ class Memory:
             marks += there[1][place : place + end - begin] if there else bytes(end - begin)
         return bytes(content), bytes(marks)
 
+    def free(self, address: int) -> None:
+        """End the life of the object at an address; accesses to it are undefined from now on."""
+        number = address >> REGION_BITS
+        self.dead.add(number)
+        self.regions.pop(number, None)
+        for page in [page for page in self.pages if page >> (REGION_BITS - PAGE_BITS) == number]:
+            del self.pages[page]
+            self.writable.pop(page, None)
+
     def forget(self, address: int, size: int) -> None:
         """Mark bytes as untouched again."""
         for page, place, begin, end in _pieces(address, size):
@@ -144,28 +161,33 @@ class Memory:
             content, marks = self.raw(address, size)
             for place in range(size):
                 if marks[place]:
-                    found[address + place] = -1 if marks[place] == POISONED else content[place]
+                    found[address + place] = content[place] if marks[place] == KNOWN else -1
         self.written.clear()
         return found
 
     def byte(self, address: int) -> int:
-        """Return the content of a byte: -1 for poison, -2 if it is untouched."""
+        """Return the content of a byte: -1 for poison and unset bytes, -2 if it is untouched."""
         page = self.pages.get(address >> PAGE_BITS)
         mark = page[1][address & (PAGE - 1)] if page else UNTOUCHED
         if mark == UNTOUCHED or page is None:
             return -2
-        return -1 if mark == POISONED else page[0][address & (PAGE - 1)]
+        return page[0][address & (PAGE - 1)] if mark == KNOWN else -1
 
     def _load_slowly(self, address: Value, kind: Kind) -> Value:
         if address is POISON:
             raise Undefined("a load through poison")
         region = self._check(address, kind.size)
         content, marks = self.raw(address, kind.size)
-        if region and region.content and UNTOUCHED in marks:
+        if region and (region.content or region.zeros) and UNTOUCHED in marks:
             self._page(address >> PAGE_BITS)
             content, marks = self.raw(address, kind.size)
         if POISONED in marks:
             return POISON
+        if UNSET in marks:
+            self.undefined = True
+            content = bytes(
+                self.filler if mark == UNSET else old for old, mark in zip(content, marks, strict=True)
+            )
         if UNTOUCHED in marks:
             if region is None or region.made_up:
                 drawn = self.made_up(address, kind).to_bytes(kind.size, "little")
@@ -189,7 +211,9 @@ class Memory:
         Raises:
             Undefined: There is no object.
         """
-        if WORLD <= address < GLOBALS:
+        if WORLD <= address < GLOBALS or SOLE <= address < LAST:
+            if address >> REGION_BITS in self.dead:
+                raise Undefined("an access to freed memory")
             return None
         if GLOBALS <= address < CODE:
             return self.region_of(address >> REGION_BITS << REGION_BITS)
@@ -218,6 +242,10 @@ class Memory:
                 content, marks = (whole[max(begin, 0) : begin + PAGE] for whole in region.content)
                 page[0][: len(content)] = content
                 page[1][: len(marks)] = marks
+            elif region is not None and region.zeros:
+                begin = (number << PAGE_BITS & ((1 << REGION_BITS) - 1)) - MIDDLE
+                size = min(max(region.size - begin, 0), PAGE)
+                page[1][:size] = bytes([KNOWN]) * size
             if region is None or not region.constant:
                 self.writable[number] = page
         return page

@@ -282,6 +282,13 @@ def within(base: Value, found: Value) -> Value:
     return found
 
 
+def upwards(base: Value, found: Value) -> Value:
+    """Return an address; poison if it is below its base."""
+    if base is POISON or found is POISON or found < base:
+        return POISON
+    return found
+
+
 def in_range(value: Value, low: int, high: int, mask: int) -> Value:
     """Return a value; poison unless it is in a range, which may wrap around."""
     return value if value is not POISON and (value - low) & mask < (high - low) & mask else POISON

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from irgym.llvmir.interpreter.constants import UNDEFINED, Constants
@@ -13,7 +14,7 @@ from irgym.llvmir.interpreter.numbers import Value, bits_of
 from irgym.llvmir.interpreter.operands import Operand
 from irgym.llvmir.interpreter.poison import POISON, Unsupported
 from irgym.llvmir.ir.function import Function
-from irgym.llvmir.ir.modules import ModuleText, parts_of
+from irgym.llvmir.ir.modules import LOCAL_LINKAGES, ModuleText, parts_of
 from irgym.llvmir.ir.syntax import NAME, listed
 from irgym.llvmir.ir.types import first_type
 
@@ -41,6 +42,7 @@ class Code:
         muted: An instruction to leave out, as numbers of block and instruction; None for none.
         watched: Results whose operands are recorded.
         zeroed: A result to replace by 0; empty for none.
+        base: Number of the first block in records of runs, so that the blocks of several functions differ.
     """
 
     function: Function
@@ -51,7 +53,52 @@ class Code:
     zeroed: str = ""
     muted: tuple[int, int] | None = None
     watched: frozenset[str] = frozenset()
+    base: int = 0
     blocks: dict[int, tuple[Run, int]] = field(default_factory=dict[int, tuple[Run, int]])
+
+    def label(self, name: str) -> str:
+        """Return the key of a result in records of runs."""
+        return f"{self.function.name} {name}" if self.base else name
+
+    def direct(self, name: str) -> bool:
+        """Say whether a value is the address of a variable of the function."""
+        return name in self.variables
+
+    @cached_property
+    def variables(self) -> frozenset[str]:
+        """The results that are addresses of variables."""
+        return frozenset(made.result for _, made in self.function if made.opcode == "alloca")
+
+
+@dataclass
+class Places:
+    """Addresses of globals and functions; modules that share them have equal ones for equal names.
+
+    Attributes:
+        addresses: Address by name.
+        names: Name by address.
+    """
+
+    addresses: dict[str, int] = field(default_factory=dict[str, int])
+    names: dict[int, str] = field(default_factory=dict[int, str])
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How closely a program keeps to LLVM's rules; `cse` compares equal code, which needs none of these.
+
+    Attributes:
+        exact: Whether variables of the module begin with their initial values unless other modules can write
+            them, pointers stay within objects of known size where the code promises it, and runs record the
+            branches of all functions.
+        aliasing: Says of two access tags, by name, whether they may access the same memory; None leaves
+            aliasing and alignment unchecked.
+        library: Library functions by name, with what runs them; empty for the usual ones.
+    """
+
+    exact: bool = False
+    aliasing: Callable[[str, str], bool] | None = None
+    library: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
 
 
 class Program:
@@ -59,20 +106,26 @@ class Program:
 
     Args:
         module: The module.
+        places: Addresses of globals and functions, which are completed; new ones by default.
+        rules: How closely runs keep to LLVM's rules.
 
     Attributes:
         module: The module.
         layout: Sizes of its types.
         constants: Values of its constants.
+        rules: How closely runs keep to LLVM's rules.
     """
 
-    def __init__(self, module: ModuleText) -> None:
+    def __init__(self, module: ModuleText, places: Places | None = None, rules: Rules | None = None) -> None:
         self.module = module
         self.layout = Layout(module.entries)
         self.constants = Constants(self.layout, self.address)
+        self.rules = rules or Rules()
+        places = places or Places()
         self._codes: dict[str, Code] = {}
-        self._addresses: dict[str, int] = {}
-        self._names: dict[int, str] = {}
+        self._blocks = 0
+        self._addresses = places.addresses
+        self._names = places.names
         self._regions: dict[int, Region | None] = {}
         self._as_changed: dict[int, Region | None] = {}
 
@@ -84,7 +137,10 @@ class Program:
         """
         if name not in self._codes:
             text = self.module.functions[name]
-            self._codes[name] = self.code_of(text.name, text.header, text.lines)
+            code = self.code_of(text.name, text.header, text.lines, main=self.rules.exact)
+            code.base = self._blocks
+            self._blocks += len(code.function.blocks)
+            self._codes[name] = code
         return self._codes[name]
 
     def code_of(
@@ -119,8 +175,19 @@ class Program:
         found = self._addresses.get(name)
         if found is None:
             found = self._addresses[name] = self._new_address(name)
-            self._names[found] = name
+            self._names.setdefault(found, name)
         return found
+
+    def resolved(self, name: str) -> str:
+        """Return the name of the function that a name stands for: itself, or what an alias names."""
+        seen: set[str] = set()
+        while name not in self.module.functions and name not in seen:
+            seen.add(name)
+            alias = _ALIAS.match(self.module.entries.get(name, ""))
+            if alias is None or alias["word"] == "ifunc":
+                break
+            name = Operand.read(listed(alias["rest"])[1]).value
+        return name
 
     def _new_address(self, name: str) -> int:
         line = self.module.entries.get(name, "")
@@ -139,6 +206,10 @@ class Program:
     def named(self, address: int) -> str:
         """Return the name of the function at an address; empty if there is none."""
         return self._names.get(address, "") if address >= CODE else ""
+
+    def global_at(self, address: int) -> str:
+        """Return the name of the global whose region contains an address; empty if there is none."""
+        return self._names.get((address >> REGION_BITS << REGION_BITS) + MIDDLE, "")
 
     def region(self, address: int, changed: bool) -> Region | None:
         """Return the region of a global; None if it is unknown.
@@ -161,7 +232,16 @@ class Program:
         text = listed(match["rest"])[0][len(kind) :].strip()
         constant = match["word"] == "constant"
         size = self.layout.size(kind)
-        if "external" in match["words"].split() or (not constant and (changed or text in _EMPTY)):
+        words = match["words"].split()
+        outside = bool({"external", "extern_weak"} & {*words})
+        if self.rules.exact:
+            random = outside or (changed and not constant and not LOCAL_LINKAGES & {*words})
+            zero = text in ("zeroinitializer", "null", "0", "false")
+            if not random and (zero or text in _EMPTY):
+                return Region(size, constant=constant, zeros=zero)
+        else:
+            random = outside or (not constant and (changed or text in _EMPTY))
+        if random:
             return Region(size, made_up=True, constant=constant)
         content, marks = bytearray(size), bytearray(b"\1" * size)
         if text not in _EMPTY:

@@ -57,6 +57,10 @@ class Writer:
         """Note that a value is in a local variable from now on."""
         self._here.add(name)
 
+    def label(self, name: str) -> str:
+        """Return the key of a result in records of runs."""
+        return self.code.label(name)
+
     def pooled(self, value: object) -> str:
         """Return a name for an object, adding it to the pool if needed."""
         for name, pooled in self.pool.items():
@@ -110,7 +114,8 @@ class Writer:
     def goto(self, block: str) -> list[str]:
         """Return the lines that jump to another block."""
         number = self.code.function.numbers[block]
-        lines = [f"rt.edges.add(({self.number}, {number}))"] if self.code.main else []
+        base = self.code.base
+        lines = [f"rt.edges.add(({base + self.number}, {base + number}))"] if self.code.main else []
         names: list[str] = []
         values: list[str] = []
         for instruction in self.code.function.blocks[number].instructions:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from irgym.llvmir.ir.instruction import TERMINATORS, Instruction
+from irgym.llvmir.ir.modules import parts_of
 from irgym.llvmir.ir.syntax import NAME, RECORD
 
 _LABEL = re.compile(rf"({NAME}):")
@@ -49,22 +50,21 @@ class Function:
         """Parse the lines between the braces of a definition.
 
         Raises:
-            ValueError: A block has no name.
+            ValueError: A block has no end.
         """
         blocks: list[Block] = []
         label, body, records = "", list[Instruction](), dict[int, tuple[str, ...]]()
+        first = f"{_unnamed(header, name)}:"
         for line in _whole(lines):
             if named := _LABEL.match(line):
-                if label:
-                    blocks.append(_block(label, body, records))
+                if label or body:
+                    blocks.append(_block(label or first, body, records))
                 label, body, records = named[0], [], {}
-            elif not label:
-                raise ValueError(f"a block of {name} has no name")
             elif line.lstrip().startswith(RECORD):
                 records[len(body)] = (*records.get(len(body), ()), line.strip())
             else:
                 body.append(Instruction.read(line.strip()))
-        return Function(name, header, (*blocks, _block(label, body, records)))
+        return Function(name, header, (*blocks, _block(label or first, body, records)))
 
     def __iter__(self) -> Iterator[tuple[int, Instruction]]:
         """Yield each instruction with the number of its block."""
@@ -83,6 +83,12 @@ class Function:
         return tuple(
             tuple(self.numbers[name] for name in block.instructions[-1].targets) for block in self.blocks
         )
+
+
+def _unnamed(header: str, name: str) -> int:
+    """Return the number that LLVM gives to an entry block without a name: one after the parameters."""
+    _, parameters = parts_of(header, name)
+    return sum(parameter.rpartition(" ")[2][1:].isdigit() for parameter in parameters)
 
 
 def _block(label: str, body: Sequence[Instruction], records: Mapping[int, tuple[str, ...]]) -> Block:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from irgym.llvmir.ir.linking import unlinked
@@ -68,6 +68,8 @@ class ModuleText:
         declared: Declarations of functions by name, each a line.
         target: Lines that name the target, and module-level assembly.
         labelled: Functions with address-taken blocks, as computed gotos have.
+        inferred: For declared functions, what another form of the module says of them: its declaration and
+            the attributes that it names. LLVM adds attributes to functions of the C library.
     """
 
     functions: Mapping[str, FunctionText]
@@ -75,6 +77,7 @@ class ModuleText:
     declared: Mapping[str, str]
     target: tuple[str, ...]
     labelled: frozenset[str] = frozenset()
+    inferred: Mapping[str, str] = field(default_factory=dict[str, str])
 
     @staticmethod
     def read(text: str, debugging: bool = False) -> "ModuleText":
@@ -110,6 +113,15 @@ class ModuleText:
     def attributes(self, text: str) -> str:
         """Return the attributes of the attribute groups that a text names, as text."""
         return " ".join(self.entries.get(group, "") for group in _GROUP.findall(text))
+
+    def informed(self, other: "ModuleText") -> "ModuleText":
+        """Return the module with what another form of it says of the functions that both declare."""
+        said = {
+            name: f"{line} {other.attributes(line)}"
+            for name, line in other.declared.items()
+            if name in self.declared
+        }
+        return replace(self, inferred=said)
 
     def around(self, name: str, header: str, lines: Iterable[str], whole: bool = False) -> list[str]:
         """Return the lines of the module that a function needs, directly or through other lines.

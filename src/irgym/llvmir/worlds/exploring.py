@@ -14,12 +14,13 @@ from irgym.llvmir.interpreter.machine import Machine
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.llvmir.interpreter.program import Code, Program
+from irgym.llvmir.interpreter.running import Running
 from irgym.llvmir.interpreter.traces import Differs, Trace
 from irgym.llvmir.interpreter.watching import Feature, wished
 from irgym.llvmir.ir.instruction import Instruction
 from irgym.llvmir.worlds.numbers import Known, mixed
 from irgym.llvmir.worlds.steering import Change, redrawing, replacing, shifting
-from irgym.llvmir.worlds.world import STYLES, World
+from irgym.llvmir.worlds.world import STYLES, Style, World
 
 STEPS = 4_000
 """Greatest number of instructions of a run."""
@@ -33,6 +34,32 @@ DRAWN, TRIES, ALL_STEPS = 24, 400, 300_000
 _TRIES_OF_EDGE, _TRIES_OF_CASE, _ORIGINS = 64, 32, 6
 _ENOUGH, _AROUND = 6, 12
 _TRANSPARENT = frozenset(("and", "or", "xor", "select", "freeze", "zext", "trunc", "icmp"))
+
+
+Starts = Callable[[Program, World, int, Trace | None, bool], Running]
+"""Returns a run of the program in a world; also takes the limit on its steps, the trace of a run to compare
+with, and whether to use the alternative undefined values."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """How functions are run, and how much may be spent.
+
+    Attributes:
+        starts: Makes runs.
+        styles: Styles of the worlds, in turn.
+        steps: Greatest number of instructions of a run.
+        patient: Greatest number of instructions of a run while none has ended so far.
+        all_steps: Greatest number of instructions of all runs.
+        tries: Greatest number of changed worlds.
+    """
+
+    starts: Starts = Machine
+    styles: tuple[Style, ...] = STYLES
+    steps: int = STEPS
+    patient: int = PATIENT
+    all_steps: int = ALL_STEPS
+    tries: int = TRIES
 
 
 @dataclass(frozen=True)
@@ -68,44 +95,73 @@ class Explorer:
         code: The function.
         known: Numbers in the function's code.
         seed: Seed of the worlds.
+        setting: How functions are run; as `cse` runs them by default.
+        others: Functions of the module that it may call, whose branches are to be taken too.
 
     Attributes:
         steps: Approximate number of instructions run.
         found: Results of the search.
     """
 
-    def __init__(self, program: Program, code: Code, known: Known, seed: int) -> None:
+    def __init__(
+        self,
+        program: Program,
+        code: Code,
+        known: Known,
+        seed: int,
+        setting: Setting | None = None,
+        others: Sequence[Code] = (),
+    ) -> None:
+        self._setting = setting or Setting()
+        self._others = others
         self._program = program
         self._code = code
         self._known = known
         self._seed = seed
-        self._made: Mapping[str, Instruction] = {
-            instruction.result: instruction for _, instruction in code.function if instruction.result
-        }
+        self._made: dict[str, Instruction] = {}
+        self._successors: dict[int, tuple[int, ...]] = {}
+        self._ends: dict[int, tuple[Code, Instruction]] = {}
+        for each in (code, *others):
+            for number, block in enumerate(each.function.blocks):
+                following = each.function.successors[number]
+                self._successors[each.base + number] = tuple(each.base + place for place in following)
+                self._ends[each.base + number] = each, block.instructions[-1]
+            self._made.update({each.label(made.result): made for _, made in each.function if made.result})
         self.steps = 0
         self._tries = 0
-        self._patience = STEPS
+        self._patience = self._setting.steps
         self.found = Explored()
 
     @property
     def branches(self) -> int:
         """Number of branches: edges out of blocks with several successors."""
-        return sum(len(following) for following in self._code.function.successors if len(following) > 1)
+        return sum(len(following) for following in self._successors.values() if len(following) > 1)
+
+    @property
+    def edges(self) -> set[tuple[int, int]]:
+        """The branches, as pairs of block numbers."""
+        return {
+            (block, following)
+            for block, several in self._successors.items()
+            if len(several) > 1
+            for following in several
+        }
 
     @property
     def taken(self) -> int:
         """Number of branches taken."""
-        successors = self._code.function.successors
-        return sum(len(successors[block]) > 1 for block, _ in self.found.edges)
+        return sum(len(self._successors[block]) > 1 for block, _ in self.found.edges)
 
     def draw(self, worlds: Iterable[int]) -> None:
         """Run the function in the worlds of some numbers."""
         for number in worlds:
-            if self.steps > ALL_STEPS and (self.found.runs or self._patience >= PATIENT):
+            if self.steps > self._setting.all_steps and (
+                self.found.runs or self._patience >= self._setting.patient
+            ):
                 return
-            if number == len(STYLES) and not self.found.runs:
-                self._patience = PATIENT
-            self._tried(World.numbered(self._seed, number, self._known))
+            if number == len(self._setting.styles) and not self.found.runs:
+                self._patience = self._setting.patient
+            self._tried(World.numbered(self._seed, number, self._known, self._setting.styles))
 
     def reach(self, wanted: Iterable[int] = ()) -> None:
         """Change worlds in order to take branches that were never taken.
@@ -115,7 +171,7 @@ class Explorer:
         """
         blocks = frozenset(wanted)
         given_up: set[tuple[int, int]] = set()
-        while self.steps <= ALL_STEPS and self._tries < TRIES:
+        while self.steps <= self._setting.all_steps and self._tries < self._setting.tries:
             edge = self._next(blocks, given_up)
             if edge is None:
                 return
@@ -124,7 +180,7 @@ class Explorer:
 
     def focused(self, runs: Sequence[Run]) -> "Explorer":
         """Return an explorer that knows only some runs, in order to take branches again from there."""
-        other = Explorer(self._program, self._code, self._known, self._seed ^ 5)
+        other = Explorer(self._program, self._code, self._known, self._seed ^ 5, self._setting, self._others)
         other._patience = self._patience
         other.found.runs += runs
         other.found.edges |= {edge for run in runs for edge in run.trace.edges}
@@ -138,7 +194,7 @@ class Explorer:
             number: Seed of the change.
         """
         drawn = list(run.trace.drawn.items())
-        other = World.numbered(self._seed ^ 3, number, self._known)
+        other = World.numbered(self._seed ^ 3, number, self._known, self._setting.styles)
         count = 1 + number % 3
         random = mixed(self._seed, number)
         changed = [drawn[(random >> (16 * place)) % len(drawn)] for place in range(count if drawn else 0)]
@@ -150,7 +206,7 @@ class Explorer:
         left = [
             (block, following)
             for block in sorted(entered)
-            for following in self._code.function.successors[block]
+            for following in self._successors[block]
             if (block, following) not in self.found.edges and (block, following) not in given_up
         ]
         missing = wanted - entered
@@ -166,7 +222,7 @@ class Explorer:
             reached = waiting.pop()
             if reached not in found:
                 found.add(reached)
-                waiting += self._code.function.successors[reached]
+                waiting += self._successors[reached]
         return found
 
     def _solved(self, edge: tuple[int, int]) -> bool:
@@ -207,7 +263,7 @@ class Explorer:
         """Run worlds in which a case arises with other values changed, which may reveal its effect."""
         origins = [run for run in self.found.runs if (name, case) in run.trace.features]
         origins.sort(key=lambda run: run.trace.steps)
-        for number in range(_AROUND if origins and self.steps <= ALL_STEPS else 0):
+        for number in range(_AROUND if origins and self.steps <= self._setting.all_steps else 0):
             self.varied(origins[number % min(len(origins), _ORIGINS)], number)
 
     def _changes(
@@ -230,7 +286,7 @@ class Explorer:
     ) -> bool:
         """Try changed worlds; say whether `arrived` holds after one of them."""
         for run, fixed in islice(changes, tries):
-            if self._tries >= TRIES or self.steps > ALL_STEPS:
+            if self._tries >= self._setting.tries or self.steps > self._setting.all_steps:
                 return False
             self._tries += 1
             self._tried(run.world.with_fixed(fixed), only_new=True)
@@ -240,14 +296,14 @@ class Explorer:
 
     def _compared(self, run: Run, block: int) -> Iterator[tuple[Value, Value]]:
         """Yield the operands of the comparisons that decide the branch at the end of a block."""
-        last = self._code.function.blocks[block].instructions[-1]
+        code, last = self._ends[block]
         if last.opcode == "switch":
             held, _ = run.trace.seen.get(f"switch {block}", (None, None))
             for case in last.rest.partition("[")[2].split(", label")[:-1]:
                 text = case.rpartition(" ")[2]
                 yield held, int(text == "true") if text in ("true", "false") else int(text)
             return
-        waiting, seen = list(last.operands[:1]), set[str]()
+        waiting, seen = list(map(code.label, last.operands[:1])), set[str]()
         while waiting and len(seen) < 16:
             name = waiting.pop(0)
             made = self._made.get(name)
@@ -257,15 +313,15 @@ class Explorer:
             if name in run.trace.seen:
                 yield run.trace.seen[name]
             if made.opcode in _TRANSPARENT:
-                waiting += made.operands
+                waiting += map(code.label, made.operands)
 
     def _tried(self, world: World, only_new: bool = False) -> Run | None:
         """Run the function in a world; keep and return the run if its behaviour is defined."""
-        machine = Machine(self._program, world, self._patience)
+        machine = self._setting.starts(self._program, world, self._patience, None, False)
         try:
             trace = machine.run(self._code)
             if trace.vague:
-                Machine(self._program, world, 2 * self._patience, trace, turn=True).run(self._code)
+                self._setting.starts(self._program, world, 2 * self._patience, trace, True).run(self._code)
         except (Undefined, Unsupported, Endless) as error:
             self.steps += self._patience - max(machine.steps, 0) + machine.work
             self.found.failures[str(error)] += 1

@@ -1,7 +1,7 @@
 """Random worlds: the arguments, memory and call results that a run finds, each drawn by its key."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from irgym.llvmir.interpreter.layout import Kind
@@ -82,9 +82,9 @@ class World:
     fixed: Mapping[int, int] = field(default_factory=dict[int, int])
 
     @staticmethod
-    def numbered(seed: int, number: int, known: Known) -> "World":
+    def numbered(seed: int, number: int, known: Known, styles: Sequence[Style] = STYLES) -> "World":
         """Return the world of a number."""
-        return World(mixed(seed, number), known, STYLES[number % len(STYLES)])
+        return World(mixed(seed, number), known, styles[number % len(styles)])
 
     def with_fixed(self, fixed: Mapping[int, int]) -> "World":
         """Return the world with some more bits fixed."""

@@ -1,0 +1,1 @@
+"""Comparison of optimised modules with the original by execution."""

@@ -1,0 +1,102 @@
+"""Functions and variables by which a module before LLVM's passes is compared with the module after them."""
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from irgym.llvmir.interpreter.operands import Operand
+from irgym.llvmir.interpreter.program import Program
+from irgym.llvmir.ir.modules import LOCAL_LINKAGES, ModuleText, parts_of
+from irgym.llvmir.ir.syntax import globals_in
+from irgym.llvmir.ir.types import first_type, last_type
+
+_VARIABLE = re.compile(r"@(?P<name>.+?) = (?P<words>(?:[\w()]+ )*?)(?P<kind>global|constant) (?P<rest>.*)")
+_DISCARDABLE = frozenset(("available_externally", "linkonce", "linkonce_odr"))
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A function through which code outside enters a module.
+
+    Attributes:
+        name: Name in the module before, sigil included.
+        other: Name of the function that the module after runs for it; empty if there is none.
+        needed: Whether the module after must have it.
+    """
+
+    name: str
+    other: str
+    needed: bool
+
+
+def entries(before: Program, after: Program) -> list[Entry]:
+    """Return the entries of a module: its visible functions, and internal ones whose address is taken in both."""
+    taken = _address_taken(before.module) & _address_taken(after.module)
+    found: list[Entry] = []
+    for name, function in before.module.functions.items():
+        words = {*function.header.partition(f"{name}(")[0].split()}
+        if "available_externally" in words:
+            continue
+        other = after.resolved(name)
+        other = other if other in after.module.functions else ""
+        internal = bool(words & LOCAL_LINKAGES)
+        if internal and (
+            name not in taken or not other or not _alike(before.module, name, after.module, other)
+        ):
+            continue
+        found.append(Entry(name, other, not internal and not words & _DISCARDABLE))
+    return found
+
+
+def same_signature(before: ModuleText, after: ModuleText, entry: Entry) -> bool:
+    """Say whether the two forms of a function take and return the same types."""
+    return _alike(before, entry.name, after, entry.other)
+
+
+def reached(module: ModuleText, name: str) -> list[str]:
+    """Return the functions of the module that a function mentions, directly or through others, itself first."""
+    found: dict[str, None] = {}
+    waiting = [name]
+    while waiting:
+        known = waiting.pop()
+        if known in found or known not in module.functions:
+            continue
+        found[known] = None
+        waiting += globals_in("\n".join(module.functions[known].lines))
+    return list(found)
+
+
+def kept(before: Program, after: Program) -> Iterator[str]:
+    """Yield the internal variables that both modules have with the same type."""
+    for name, line in before.module.entries.items():
+        first = _VARIABLE.match(line) if name.startswith("@") else None
+        second = _VARIABLE.match(after.module.entries.get(name, "")) if first else None
+        if first is None or second is None or not LOCAL_LINKAGES & {*first["words"].split()}:
+            continue
+        same = first_type(first["rest"]) == first_type(second["rest"])
+        if same and first["kind"] == second["kind"] == "global":
+            yield name
+
+
+def _address_taken(module: ModuleText) -> set[str]:
+    """Return the functions that are used otherwise than as the callee of a direct call."""
+    lines: Iterable[str] = (
+        *(line for name, line in module.entries.items() if name.startswith("@")),
+        *(line for function in module.functions.values() for line in function.lines if "@" in line),
+    )
+    found: set[str] = set()
+    for line in lines:
+        for name in globals_in(line.partition(" = ")[2] if line.startswith("@") else line):
+            if name in module.functions and re.search(rf"{re.escape(name)}(?![\w.$(-])", line):
+                found.add(name)
+    return found
+
+
+def _alike(before: ModuleText, name: str, after: ModuleText, other: str) -> bool:
+    return _signature(before, name) == _signature(after, other)
+
+
+def _signature(module: ModuleText, name: str) -> tuple[str, ...]:
+    returned, parameters = parts_of(module.functions[name].header, name)
+    kinds = (Operand.read(text).kind if text != "..." else text for text in parameters)
+    return (last_type(returned), *kinds)

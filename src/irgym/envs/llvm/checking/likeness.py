@@ -1,0 +1,216 @@
+"""Comparison of the memory and the values of a run with those of the original's run.
+
+Variables and allocations have other addresses in the two runs. Those that others see are matched when their
+addresses are seen for the first time: equal places in calls, results and memory hold equal objects.
+"""
+
+import math
+from collections.abc import Mapping
+
+from irgym.envs.llvm.checking.reaching import Reach
+from irgym.envs.llvm.checking.records import Record, is_local, is_outer
+from irgym.llvmir.interpreter.memory import Memory
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS, STACK
+from irgym.llvmir.interpreter.numbers import float_of
+from irgym.llvmir.interpreter.poison import POISON
+from irgym.llvmir.interpreter.program import Program
+from irgym.llvmir.interpreter.traces import Differs, plain
+
+_OFFSETS = (1 << REGION_BITS) - 1
+
+
+class Likeness:
+    """Compares a run with the record of the original's run.
+
+    Args:
+        original: The module before the passes.
+        program: The module of the run.
+        record: The record of the original's run.
+        memory: Memory of the run.
+        changed: Whether other modules have written the variables of the module.
+
+    Attributes:
+        twins: Region of the run by the region of the original, for matched objects.
+        initial: Random bytes of the run by the original's addresses.
+    """
+
+    def __init__(
+        self, original: Program, program: Program, record: Record, memory: Memory, changed: bool
+    ) -> None:
+        self._original = original
+        self._program = program
+        self._record = record
+        self._memory = memory
+        self._reach = Reach(original, memory)
+        self._changed = changed
+        self._model: dict[int, int] = {}
+        self._pending: set[int] = set()
+        self._shown: set[int] = set()
+        self.twins: dict[int, int] = {}
+        self._origins: dict[int, int] = {}
+        self.initial: dict[int, int] = {}
+
+    def match(self, wanted: int, found: int) -> bool:
+        """Take a region of the run for one of the original; say whether both are unmatched or matched so."""
+        if self.twins.get(wanted, found) != found or self._origins.get(found, wanted) != wanted:
+            return False
+        self.twins[wanted] = found
+        self._origins[found] = wanted
+        return True
+
+    def there(self, address: int) -> int | None:
+        """Return the run's address of the original's address; None if the object is unmatched."""
+        if not is_local(address):
+            return address
+        twin = self.twins.get(address >> REGION_BITS)
+        return None if twin is None else (twin << REGION_BITS) | (address & _OFFSETS)
+
+    def back(self, address: int) -> int | None:
+        """Return the original's address of the run's address; None if the object is unmatched."""
+        if not is_local(address):
+            return address
+        origin = self._origins.get(address >> REGION_BITS)
+        return None if origin is None else (origin << REGION_BITS) | (address & _OFFSETS)
+
+    def alike(self, wanted: object, found: object) -> bool:
+        """Say whether a value equals the original's: anything equals poison, and matched objects are equal."""
+        if wanted is POISON:
+            return True
+        if isinstance(wanted, tuple) and isinstance(found, tuple):
+            pairs = zip(wanted, found, strict=False)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+            return len(wanted) == len(found) and all(self.alike(*pair) for pair in pairs)  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        if found is POISON or isinstance(wanted, tuple) or isinstance(found, tuple):
+            return False
+        if isinstance(wanted, int) and isinstance(found, int) and min(wanted, found) >= GLOBALS:
+            return self._same_place(wanted, found)
+        return plain(wanted) == plain(found)
+
+    def _same_place(self, wanted: int, found: int) -> bool:
+        if is_local(wanted) and is_local(found):
+            return not (wanted ^ found) & _OFFSETS and self.match(wanted >> REGION_BITS, found >> REGION_BITS)
+        if wanted == found:
+            return True
+        if GLOBALS <= wanted < CODE and GLOBALS <= found < CODE:
+            return self._constant(self._original, wanted) == self._constant(self._program, found) != b""
+        if CODE <= wanted < STACK and CODE <= found < STACK:
+            merged = self._original.named(wanted) not in self._program.module.functions
+            return merged and bool(self._program.named(found))
+        return False
+
+    def _constant(self, program: Program, address: int) -> bytes:
+        """Return the bytes of a constant from an address on; empty if there is none."""
+        region = program.region(address >> REGION_BITS << REGION_BITS, self._changed)
+        if region is None or not region.constant:
+            return b""
+        content = region.content[0] if region.content else bytes(region.size)
+        return content[(address & _OFFSETS) - (1 << (REGION_BITS - 1)) :] + b"."
+
+    def advance(self, wanted: Mapping[int, int], found: Mapping[int, int]) -> None:
+        """Note the writes of the two runs since the last call.
+
+        Args:
+            wanted: Content of the bytes that the original wrote, by address.
+            found: Likewise for the run.
+        """
+        self._model.update(wanted)
+        self._pending.update(wanted)
+        for address in found:
+            origin = self.back(address)
+            if origin is not None:
+                self._pending.add(origin)
+
+    def compare(self, seen: frozenset[int], scope: frozenset[int] | None) -> None:
+        """Compare the memory that others see.
+
+        Args:
+            seen: The private regions of the original that they see.
+            scope: The regions to which their accesses are confined; None for none.
+
+        Raises:
+            Differs: The memory differs.
+        """
+        self._shown &= seen
+        while True:
+            fresh = {number for number in seen - self._shown if self._matched(number)}
+            self._shown |= fresh
+            if fresh:
+                self._pending.update(place for place in self._model if place >> REGION_BITS in fresh)
+            self._pending = {place for place in self._pending if self._visible(place, seen)}
+            due = [place for place in self._pending if scope is None or place >> REGION_BITS in scope]
+            if not due:
+                return
+            for place in sorted(due):
+                self._pending.discard(place)
+                self._check(place)
+
+    def _matched(self, number: int) -> bool:
+        return number << REGION_BITS < CODE or number in self.twins
+
+    def _visible(self, address: int, seen: frozenset[int]) -> bool:
+        number = address >> REGION_BITS
+        if is_outer(address):
+            return number not in self._memory.dead
+        return number in self._shown or (number not in seen and not self._reach.private(address))
+
+    def _check(self, address: int) -> None:
+        wanted = self._wanted(address)
+        found = self._found(address)
+        if wanted is None:
+            wanted = self.initial.get(address)
+        if wanted == found or wanted == -1 or self._excused(address):
+            return
+        raise Differs(f"{self._called(address)} differs")
+
+    def _wanted(self, address: int) -> int | None:
+        """Return a byte of the original: -1 for any, None if it was never touched."""
+        known = self._model.get(address)
+        return self._initially(address) if known is None else known
+
+    def _found(self, address: int) -> int | None:
+        place = self.there(address)
+        found = -2 if place is None else self._memory.byte(place)
+        if found == -2 and place is not None and is_local(place):
+            region = self._memory.regions.get(place >> REGION_BITS)
+            if region is not None and region.zeros:
+                return 0
+        return self._initially(address) if found == -2 else found
+
+    def _initially(self, address: int) -> int | None:
+        if GLOBALS <= address < CODE:
+            region = self._original.region(address >> REGION_BITS << REGION_BITS, self._changed)
+            place = (address & _OFFSETS) - (1 << (REGION_BITS - 1))
+            if region is not None and (region.zeros or region.content):
+                return region.content[0][place] if region.content else 0
+        if address >> REGION_BITS in self._record.zeros:
+            return 0
+        return self._record.initial.get(address)
+
+    def _excused(self, address: int) -> bool:
+        """Say whether a byte belongs to matched pointers or to NaNs, whose bits may differ."""
+        for size, excuses in ((8, self._same_word), (4, _not_numbers)):
+            start = address - address % size
+            pairs = [(self._wanted(start + place), self._found(start + place)) for place in range(size)]
+            if all(
+                first is not None and second is not None and min(first, second) >= 0
+                for first, second in pairs
+            ):
+                first = int.from_bytes(bytes(pair[0] or 0 for pair in pairs), "little")
+                second = int.from_bytes(bytes(pair[1] or 0 for pair in pairs), "little")
+                if excuses(first, second, size):
+                    return True
+        return False
+
+    def _same_word(self, wanted: int, found: int, size: int) -> bool:
+        return self.alike(wanted, found) or _not_numbers(wanted, found, size)
+
+    def _called(self, address: int) -> str:
+        """Return the name of a place in memory, for messages."""
+        if GLOBALS <= address < CODE:
+            return f"the content of {self._original.global_at(address)}"
+        if is_local(address):
+            return "the content of a variable or an allocation that others see"
+        return "the memory that the caller sees"
+
+
+def _not_numbers(wanted: int, found: int, size: int) -> bool:
+    return math.isnan(float_of(wanted, size)) and math.isnan(float_of(found, size))

@@ -1,0 +1,85 @@
+"""Memory that code outside the module can reach."""
+
+import struct
+from collections.abc import Iterable, Mapping
+
+from irgym.envs.llvm.checking.records import is_local
+from irgym.llvmir.interpreter.memory import PAGE, PAGE_BITS, Memory
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS
+from irgym.llvmir.interpreter.program import Program
+from irgym.llvmir.ir.modules import LOCAL_LINKAGES
+from irgym.llvmir.ir.syntax import spaced
+
+_WORDS = struct.Struct(f"<{PAGE // 8}Q")
+_PAGES = REGION_BITS - PAGE_BITS
+
+
+class Reach:
+    """Says which objects of a run can be reached from where.
+
+    Private objects are variables and allocations of the run, and variables of the module with internal linkage:
+    nothing outside reaches them unless it is given their address.
+
+    Args:
+        program: The module.
+        memory: Memory of the run.
+    """
+
+    def __init__(self, program: Program, memory: Memory) -> None:
+        self._program = program
+        self._memory = memory
+
+    def private(self, address: int) -> bool:
+        """Say whether an address is that of a private object."""
+        if is_local(address):
+            return True
+        return GLOBALS <= address < CODE and internal(self._program, address >> REGION_BITS)
+
+    def behind(self, numbers: Iterable[int]) -> frozenset[int]:
+        """Return the private regions that pointers lead to from some private regions, these included."""
+        found: set[int] = set()
+        waiting = list(numbers)
+        while waiting:
+            number = waiting.pop()
+            if number not in found:
+                found.add(number)
+                waiting += self._inside(number)
+        return frozenset(found)
+
+    def stored(self, changes: Mapping[int, int], seen: frozenset[int]) -> set[int]:
+        """Return the private regions to which pointers were written where others see them.
+
+        Args:
+            changes: The content of written bytes by address.
+            seen: The private regions that others see.
+        """
+        found: set[int] = set()
+        for address in changes:
+            if not address % 8 and (address >> REGION_BITS in seen or not self.private(address)):
+                content, marks = self._memory.raw(address, 8)
+                word = int.from_bytes(content, "little")
+                if marks == b"\1" * 8 and self.private(word):
+                    found.add(word >> REGION_BITS)
+        return found
+
+    def pointed(self, values: object) -> set[int]:
+        """Return the private regions to which some values point."""
+        if isinstance(values, tuple):
+            return {number for value in values for number in self.pointed(value)}  # pyright: ignore[reportUnknownVariableType]
+        if isinstance(values, int) and self.private(values):
+            return {values >> REGION_BITS}
+        return set()
+
+    def _inside(self, number: int) -> list[int]:
+        found: list[int] = []
+        for page in [page for page in self._memory.pages if page >> _PAGES == number]:
+            words = _WORDS.unpack(self._memory.pages[page][0])
+            found += [word >> REGION_BITS for word in words if word >= GLOBALS and self.private(word)]
+        return found
+
+
+def internal(program: Program, number: int) -> bool:
+    """Say whether a region is that of a variable or a constant with internal linkage."""
+    name = program.global_at(number << REGION_BITS)
+    head = program.module.entries.get(name, "").partition(" = ")[2]
+    return bool(LOCAL_LINKAGES & {*spaced(head)[:1]}) or not name

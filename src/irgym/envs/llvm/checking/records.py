@@ -1,0 +1,55 @@
+"""Records of runs by what others can observe: calls, the memory that callees and the caller see, the result."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from irgym.llvmir.interpreter.memory_map import GLOBALS, SOLE, STACK
+from irgym.llvmir.interpreter.numbers import Value
+from irgym.llvmir.interpreter.operands import Operand
+from irgym.llvmir.interpreter.traces import Event, Trace
+
+
+@dataclass(frozen=True)
+class Happening(Event):
+    """An observable event, with the memory that plays a part in it.
+
+    Attributes:
+        seen: Numbers of the private regions that the callee can reach.
+        scope: Numbers of the regions to which its accesses are confined; None for none.
+        handed: Numbers of the private regions that it may write.
+    """
+
+    seen: frozenset[int] = frozenset()
+    scope: frozenset[int] | None = None
+    handed: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Record(Trace):
+    """The record of a run of the original.
+
+    Attributes:
+        happenings: The observable events, in order.
+        parameters: Parameters of the function.
+        initial: Content of random memory, byte by byte.
+        reachable: Private regions that the caller sees at the end.
+        zeros: Allocations whose unwritten bytes are 0.
+        allocations: Allocations, in order: function, size, and whether it succeeded.
+    """
+
+    happenings: tuple[Happening, ...]
+    parameters: tuple[Operand, ...]
+    initial: Mapping[int, int]
+    reachable: frozenset[int]
+    zeros: frozenset[int]
+    allocations: tuple[tuple[str, int, bool], ...]
+
+
+def is_local(address: Value) -> bool:
+    """Say whether an address is that of a variable or of an allocation of the program."""
+    return isinstance(address, int) and STACK <= address < SOLE
+
+
+def is_outer(address: int) -> bool:
+    """Say whether an address is that of an object from outside the module."""
+    return address < GLOBALS or address >= SOLE

@@ -1,0 +1,227 @@
+"""Comparison of a module after LLVM's passes with the module before them, by runs in random worlds."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import cast
+
+from irgym.core.cost import Validation
+from irgym.envs.llvm.checking.entries import Entry, entries, kept, reached, same_signature
+from irgym.envs.llvm.checking.library import LIBRARY
+from irgym.envs.llvm.checking.observing import Observer
+from irgym.envs.llvm.checking.records import Record
+from irgym.llvmir.interpreter.aliasing import Aliasing
+from irgym.llvmir.interpreter.memory_map import REGION_BITS
+from irgym.llvmir.interpreter.poison import Endless, Undefined, Unsupported
+from irgym.llvmir.interpreter.program import Code, Places, Program, Rules
+from irgym.llvmir.interpreter.traces import Differs, Trace
+from irgym.llvmir.ir.modules import ModuleText
+from irgym.llvmir.ir.syntax import bare
+from irgym.llvmir.worlds.exploring import DRAWN, Explorer, Run, Setting
+from irgym.llvmir.worlds.numbers import known_in
+from irgym.llvmir.worlds.world import STYLES, World
+
+TOLERANCE = "bit for bit"
+"""The tolerance of comparisons, for messages."""
+
+STEPS, PATIENT = 4_000, 50_000
+"""Greatest number of instructions of a run, and while no run of a function has ended so far."""
+
+FUNCTION_STEPS, MODULE_STEPS = 120_000, 2_500_000
+"""Approximate greatest number of instructions of all runs of a function of the original, and of a module."""
+
+LONGER = 5
+"""Limit on the instructions of the optimised form, as a multiple of those of the original."""
+
+_TRIES = 240
+_NAMED = 4
+
+
+@dataclass
+class Findings:
+    """What the comparison of a module found.
+
+    Attributes:
+        compared: Number of functions compared.
+        wrong: What differs, each with the function.
+        blind: Functions that could not be compared, each with the reason.
+        branches: Branches of the functions that were run.
+        taken: Those of them that were taken.
+        runs: Number of runs compared.
+    """
+
+    compared: int = 0
+    wrong: list[str] = field(default_factory=list[str])
+    blind: list[str] = field(default_factory=list[str])
+    branches: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    taken: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
+    runs: int = 0
+
+
+def compared(before: str, after: str, inputs: int, seed: int) -> Validation:
+    """Compare a module after passes with the module before them, by what can be observed of its functions.
+
+    Every function that other modules can call, and every internal one whose address is taken in both modules, runs
+    in random worlds: on random arguments and memory, with callees of the module executed and external ones answered
+    at random, alike for both forms. The optimised form must make the same external calls with the same arguments
+    and memory, return the same and leave the same memory behind, wherever the original has defined behaviour.
+
+    Args:
+        before: Text of the module before the passes, as LLVM prints it.
+        after: Text of the module after them.
+        inputs: Number of random inputs of each function; several worlds are drawn for each.
+        seed: Seed of the worlds.
+
+    Raises:
+        ValueError: A text is not a module that LLVM printed.
+    """
+    return Comparison(before, after, inputs, seed).compare()
+
+
+class Comparison:
+    """Runs the functions of two forms of a module.
+
+    Args:
+        before: Text of the original.
+        after: Text of the optimised form.
+        inputs: Number of random inputs of each function.
+        seed: Seed of the worlds.
+    """
+
+    def __init__(self, before: str, after: str, inputs: int, seed: int) -> None:
+        first, second = ModuleText.read(before), ModuleText.read(after)
+        places = Places()
+        aliasing = Aliasing(first.entries)
+        self._before = Program(first.informed(second), places, Rules(True, aliasing, LIBRARY))
+        self._after = Program(second, places, Rules(True, None, LIBRARY))
+        self._inputs = inputs
+        self._seed = seed
+        self._left = MODULE_STEPS
+        self._kept = frozenset(
+            self._before.address(name) >> REGION_BITS for name in kept(self._before, self._after)
+        )
+        self._setting = Setting(
+            starts=self._original,
+            styles=tuple(replace(style, alone=False) for style in STYLES),
+            steps=STEPS,
+            patient=PATIENT,
+            tries=_TRIES,
+        )
+
+    def compare(self) -> Validation:
+        """Compare all functions."""
+        findings = Findings()
+        todo = entries(self._before, self._after)
+        for number, entry in enumerate(todo):
+            self._entry(entry, findings, self._left // (len(todo) - number))
+        return _told(findings, len(todo), self._inputs)
+
+    def _entry(self, entry: Entry, findings: Findings, steps: int) -> None:
+        name = bare(entry.name)
+        if not entry.other:
+            if entry.needed:
+                findings.wrong.append(f"{name}: the function is gone")
+            return
+        if not same_signature(self._before.module, self._after.module, entry):
+            findings.wrong.append(f"{name}: its type is another")
+            return
+        if steps < STEPS:
+            findings.blind.append(f"{name} (no time left)")
+            return
+        try:
+            code, other = self._before.code(entry.name), self._after.code(entry.other)
+            explorer = self._explored(code, other, min(steps, FUNCTION_STEPS))
+        except Unsupported as error:
+            findings.blind.append(f"{name} ({error})")
+            return
+        self._left -= explorer.steps
+        findings.branches |= explorer.edges
+        findings.taken |= explorer.found.edges & explorer.edges
+        if not explorer.found.runs:
+            [(why, _)] = explorer.found.failures.most_common(1)
+            findings.blind.append(f"{name} ({why})")
+            return
+        unsupported = ""
+        for run in explorer.found.runs:
+            try:
+                wrong = self._differs(other, run)
+            except Unsupported as error:
+                unsupported = str(error)
+                continue
+            findings.runs += 1
+            if wrong:
+                findings.wrong.append(f"{name}: {wrong}")
+                return
+        if unsupported:
+            findings.blind.append(f"{name} ({unsupported})")
+        else:
+            findings.compared += 1
+
+    def _explored(self, code: Code, other: Code, steps: int) -> Explorer:
+        names = reached(self._before.module, code.function.name)[1:]
+        others = [self._before.code(name) for name in names]
+        lines = [line for each in (code, other, *others) for line in _lines(each)]
+        setting = replace(self._setting, all_steps=steps)
+        explorer = Explorer(self._before, code, known_in(lines), self._seed, setting, others)
+        explorer.draw(range(DRAWN * self._inputs))
+        explorer.reach()
+        return explorer
+
+    def _original(
+        self, program: Program, world: World, steps: int, reference: Trace | None, turn: bool
+    ) -> Observer:
+        return Observer(program, world, steps, reference, turn, kept=self._kept)
+
+    def _differs(self, other: Code, run: Run) -> str:
+        """Return how a run of the optimised form differs from the original's; empty if it does not.
+
+        Raises:
+            Unsupported: The interpreter cannot run it.
+        """
+        record = cast(Record, run.trace)
+        steps = LONGER * max(record.steps, STEPS)
+        observer = Observer(
+            self._after, run.world, steps, record, turn=True, original=self._before, kept=self._kept
+        )
+        try:
+            observer.run(other)
+        except Differs as error:
+            why = str(error)
+        except (Undefined, Endless) as error:
+            why = f"{error}, unlike in the original"
+        else:
+            return ""
+        scarce = any(not given for _, _, given in record.allocations)
+        if scarce and observer.allocations != [*record.allocations[: len(observer.allocations)]]:
+            return ""  # LLVM may take removed allocations for successful
+        return why
+
+
+def _lines(code: Code) -> Sequence[str]:
+    return [instruction.text for _, instruction in code.function]
+
+
+def _told(findings: Findings, functions: int, inputs: int) -> Validation:
+    tolerance = (
+        f"{TOLERANCE}; {len(findings.taken)} of {len(findings.branches)} branches were taken"
+        f" in {findings.compared} of {functions} functions"
+    )
+    detail = _listed(findings.wrong)
+    blind = ""
+    if findings.blind:
+        blind = f"not compared: {_listed(findings.blind)}"
+    elif not functions:
+        blind = "no function can be called from outside"
+    figures = {
+        "functions": functions,
+        "functions_compared": findings.compared,
+        "runs_compared": findings.runs,
+        "branches": len(findings.branches),
+        "branches_taken": len(findings.taken),
+    }
+    ran = inputs if findings.runs else 0
+    return Validation(not findings.wrong, 0.0, tolerance, ran, detail, blind, figures=figures)
+
+
+def _listed(texts: Sequence[str]) -> str:
+    more = f"; and {len(texts) - _NAMED} more" if len(texts) > _NAMED else ""
+    return "; ".join(texts[:_NAMED]) + more
