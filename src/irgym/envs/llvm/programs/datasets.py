@@ -17,6 +17,9 @@ DEFAULT = "packages"
 LEAST, MOST = 50, 20_000
 """Range of the number of instructions, before any pass, of the modules in `packages`."""
 
+SMALL = 2_000
+"""Greatest number of instructions, before any pass, of the modules in `packages-small`."""
+
 TRAIN = ("bytes.c", "geometry.c", "matrices.c")
 """Kernels for training."""
 
@@ -29,21 +32,30 @@ def _kernels() -> Dataset:
     return Dataset("kernels", "C written for irgym; the splits have no file in common", train, test)
 
 
-def _packages() -> Dataset:
+def _packages(name: str, summary: str, most: int) -> Dataset:
     uris: dict[str, list[str]] = {"train": [], "test": []}
     known = packages_of("llvm")
     for file, size in modules().items():
-        if LEAST <= size.original <= MOST:
+        if LEAST <= size.original <= most:
             uris[known[file.partition("/")[0]].split].append(f"llvm://packages/{file}")
-    return Dataset(
-        "packages",
-        "C of source distributions, fetched on first use; the splits have no package in common",
-        tuple(uris["train"]),
-        tuple(uris["test"]),
-    )
+    return Dataset(name, summary, tuple(uris["train"]), tuple(uris["test"]))
 
 
-DATASETS: dict[str, Callable[[], Dataset]] = {"packages": _packages, "kernels": _kernels}
+def _all_packages() -> Dataset:
+    summary = "C of source distributions, fetched on first use; the splits have no package in common"
+    return _packages("packages", summary, MOST)
+
+
+def _small_packages() -> Dataset:
+    summary = f"the modules of packages that have at most {SMALL:,} instructions, to learn from in less time"
+    return _packages("packages-small", summary, SMALL)
+
+
+DATASETS: dict[str, Callable[[], Dataset]] = {
+    "packages": _all_packages,
+    "packages-small": _small_packages,
+    "kernels": _kernels,
+}
 """The data sets, the default first."""
 
 dataset = partial(dataset_of, DATASETS)
