@@ -41,6 +41,73 @@ dead:
 """
 """A module with what is easily got wrong."""
 
+RARE = rb"""
+target triple = "x86_64-unknown-linux-gnu"
+%s = type { i32, ptr }
+@g = global ptr @callee
+@alias = alias i32, ptr @number
+@number = global i32 3
+@labels = internal constant [2 x ptr] [ptr blockaddress(@jump, %l1), ptr blockaddress(@jump, %l2)]
+declare i32 @__gxx_personality_v0(...)
+declare void @callee()
+declare void @llvm.experimental.noalias.scope.decl(metadata)
+declare i32 @variadic(i32, ...)
+define i32 @invoking() personality ptr @__gxx_personality_v0 {
+  invoke void @callee() to label %fine unwind label %pad
+fine:
+  ret i32 0
+pad:
+  %p = landingpad { ptr, i32 } cleanup catch ptr @number
+  %x = extractvalue { ptr, i32 } %p, 1
+  %y = insertvalue { ptr, i32 } %p, i32 1, 1
+  resume { ptr, i32 } %y
+}
+define i32 @jump(i32 %i) {
+  %a = getelementptr [2 x ptr], ptr @labels, i32 0, i32 %i
+  %t = load ptr, ptr %a
+  indirectbr ptr %t, [label %l1, label %l2, label %l1]
+l1:
+  call void asm sideeffect "nop", "~{memory}"()
+  br label %l2
+l2:
+  %v = add <4 x i32> <i32 1, i32 1, i32 1, i32 1>, zeroinitializer
+  %e = extractelement <4 x i32> %v, i64 0
+  %w = add i128 1, 340282366920938463463374607431768211455
+  %z = icmp eq i128 %w, 18446744073709551617
+  %q = call i32 (i32, ...) @variadic(i32 %e, i32 1, i1 true, i1 false, double 0.0)
+  %f = fcmp une double 0.0, 1.0
+  call void @llvm.experimental.noalias.scope.decl(metadata !1)
+  %c = cmpxchg ptr @number, i32 0, i32 1 seq_cst seq_cst
+  %r = atomicrmw add ptr @alias, i32 1 seq_cst
+  fence seq_cst
+  ret i32 %q
+}
+define i32 @goto() {
+  callbr void asm "", "!i"() to label %a [label %b]
+a:
+  ret i32 1
+b:
+  %u = call i32 () @undefined_proto()
+  ret i32 %u
+}
+define void @self(ptr %p) {
+  br label %loop
+loop:
+  switch i32 undef, label %loop [ i32 1, label %loop
+   i32 2, label %loop ]
+}
+declare i32 @undefined_proto(i32)
+define void @empty_switch(i64 %x) {
+  switch i64 %x, label %d []
+d:
+  unreachable
+}
+!0 = !{!"d"}
+!2 = !{!"s", !0}
+!1 = !{!2}
+"""
+"""A module with rare instructions and constants."""
+
 
 @pytest.fixture(scope="session")
 def llvm(built):
@@ -64,3 +131,9 @@ def sources(llvm):
 def small():
     """The IR of `SMALL`."""
     return SMALL
+
+
+@pytest.fixture
+def rare():
+    """The IR of `RARE`."""
+    return RARE

@@ -91,6 +91,24 @@ def test_counts_of_a_small_module(llvm, small):
     assert {name: features[name] for name in expected} == expected
 
 
+def test_counts_of_rare_instructions(llvm, rare):
+    counts = read(llvm.submit(observed, rare).result()["first"].counts)
+    features = dict(zip(AUTOPHASE, autophase(counts).tolist(), strict=True))
+    expected = {
+        **{"TotalInsts": 30, "TotalBlocks": 13, "TotalFuncs": 10, "NumCallInst": 4, "TotalMemInst": 7},
+        # Three edges each of a switch and of an indirect branch; edges to one block count one by one.
+        **{"NumEdges": 13, "CriticalCount": 6, "twoSuccessor": 2, "BranchCount": 2, "UncondBranches": 2},
+        # Neither vectors nor integers of 128 bits whose lowest 64 are 1.
+        **{"numConstOnes": 8, "numConstZeroes": 5, "const32Bit": 10, "const64Bit": 1},
+        # Not the call whose type is another than the function's.
+        **{"returnInt": 1, "binaryConstArg": 2, "testUnary": 2},
+    }
+    assert {name: features[name] for name in expected} == expected
+    values = dict(zip(INST_COUNT, inst_count(counts).tolist(), strict=True))
+    once = ("Invoke", "CallBr", "IndirectBr", "LandingPad", "Resume", "Fence", "AtomicRMW", "AtomicCmpXchg")
+    assert [values[name] for name in once] == [1] * len(once)
+
+
 def test_ir2vec_leaves_out_blocks_that_nothing_leads_to(llvm, small):
     counts = read(llvm.submit(observed, small).result()["first"].counts)
     assert part(counts, "opcodes").sum() == 13 and part(counts, "reachable").sum() == 11

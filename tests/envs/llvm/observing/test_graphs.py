@@ -115,6 +115,18 @@ def test_a_module_without_functions_has_a_root(llvm):
     assert graph.observation().nodes.shape == (1, NODE) and graph.observation().edges.shape == (0, EDGE)
 
 
+def test_graph_of_rare_instructions(llvm, rare):
+    graph, _ = graph_of(llvm, rare)
+    assert graph.edges.min() >= 0 and graph.edges[:, :2].max() < len(graph.nodes)
+    calls, data = named_edges(graph, CALL), named_edges(graph, DATA)
+    callee = graph.nodes[:, 0].tolist().index(NUMBERS["Invoke"])
+    assert calls["Invoke0.0", "function0.-1", 0] == calls["function0.-1", "Invoke0.0", 0] == 1
+    assert {int(way) for way in graph.edges[graph.edges[:, 0] == callee, 2]} == {CONTROL, CALL}
+    # An alias, and a table of blocks, are globals; so is what atomics change.
+    assert data["global0.-1", "AtomicRMW2.1", 0] == data["global0.-1", "GetElementPtr0.1", 0] == 1
+    assert (graph.observation().nodes[:, : len(KINDS)].sum(axis=1) == 1).all()
+
+
 def test_networks_see_kinds_types_and_flows(llvm, small):
     graph, _ = graph_of(llvm, small)
     seen = graph.observation(np.arange(3, dtype=np.float32))
