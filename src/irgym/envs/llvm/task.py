@@ -13,7 +13,7 @@ from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.task import Task
-from irgym.envs.llvm.actions import HORIZON, KIND, PASSES, SPACE, STOP
+from irgym.envs.llvm.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
 from irgym.envs.llvm.compiling.modules import Node, ProgramModules, Step, run_passes
 from irgym.envs.llvm.compiling.toolchain import toolchain
@@ -158,10 +158,7 @@ class LlvmTask(Task[LlvmState]):
         """
         if name not in PIPELINES:
             raise IrgymError(f"llvm has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
-        kind = KIND[f"default-{name}"]
-        if not self.modules.supported[kind]:  # it is O2, which looks at the attributes
-            kind = KIND["default-o2"]
-        return Schedule((Action(kind),))
+        return Schedule((Action(self.modules.pipeline(name)),))
 
     def describe(self, state: LlvmState) -> str:
         """Return the passes for opt, and the number of instructions before and after."""

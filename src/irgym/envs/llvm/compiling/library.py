@@ -29,6 +29,12 @@ _RETURN_STATUS = 2
 _DEFAULT, _PIC, _DEFAULT_MODEL = 2, 2, 0
 
 
+class _Graph(ctypes.Structure):
+    """`struct graph` of native/graph.c."""
+
+    _fields_ = [("nodes", c_int), ("edges", c_int), ("node", c_void_p), ("edge", c_void_p)]
+
+
 class Library:
     """One LLVM, loaded into this process.
 
@@ -92,8 +98,11 @@ class Library:
         self.triple = self.function("LLVMGetTarget", c_char_p, p)
         self.order = self.native.irgym_order
         self.order.argtypes = [p]
-        self.opcodes = self.native.irgym_opcodes
-        self.opcodes.argtypes = [p, p, c_int]
+        self.counts = self.native.irgym_counts
+        self.counts.argtypes = [p, p, c_int]
+        self.make_graph, self.drop_graph = self.native.irgym_graph, self.native.irgym_drop_graph
+        self.make_graph.argtypes, self.make_graph.restype = [p, POINTER(_Graph)], None
+        self.drop_graph.argtypes, self.drop_graph.restype = [POINTER(_Graph)], None
         self.native.irgym_handle.argtypes = [p]
         self.native.irgym_complaint.restype = c_char_p
 
@@ -236,11 +245,25 @@ class Module:
         """Return a hash of all that the module is, attributes and metadata included."""
         return hashlib.blake2b(self.bitcode(), digest_size=DIGEST_BYTES).digest()
 
-    def opcodes(self, size: int) -> bytes:
-        """Return the number of instructions of each opcode, int32, by LLVM's numbers of opcodes."""
+    def counts(self, size: int) -> bytes:
+        """Return what observations count, int32 [size]: `struct counts` of native/counting.c.
+
+        Raises:
+            ValueError: That structure has another size.
+        """
         counts = (c_int * size)()
-        self._library.opcodes(self.handle, counts, size)
+        if self._library.counts(self.handle, counts, size) != size:
+            raise ValueError(f"the counts of a module are no {size} numbers")
         return bytes(counts)
+
+    def graph(self) -> tuple[bytes, bytes]:
+        """Return the program graph: int32, nodes [N, 5] and edges [E, 4]; see observing/graphs.py."""
+        graph = _Graph()
+        self._library.make_graph(self.handle, byref(graph))
+        nodes = ctypes.string_at(graph.node, graph.nodes * 5 * 4)
+        edges = ctypes.string_at(graph.edge, graph.edges * 4 * 4) if graph.edges else b""
+        self._library.drop_graph(byref(graph))
+        return nodes, edges
 
     def verify(self) -> str:
         """Return the complaint of LLVM's verifier; empty if there is none."""

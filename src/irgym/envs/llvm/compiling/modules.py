@@ -8,9 +8,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.llvm.actions import PASSES
+from irgym.envs.llvm.actions import KIND, PASSES
 from irgym.envs.llvm.compiling.pool import Pool
 from irgym.envs.llvm.compiling.store import Request, Summary
+from irgym.envs.llvm.observing.counts import Counts
 from irgym.measure.passes.store import Failure
 from irgym.measure.passes.store import Path as PassPath
 
@@ -24,13 +25,13 @@ class Node:
 
     Attributes:
         digest: Hash of the module.
-        counts: Instructions of each opcode, by LLVM's number, shape [OPCODES].
+        counts: What observations count; see `observing.counts`.
         total: Number of instructions.
         path: Kinds of the passes by which it was first reached, and by which it is asked for.
     """
 
     digest: bytes
-    counts: NDArray[np.int32]
+    counts: Counts
     total: int
     path: PassPath
 
@@ -68,6 +69,18 @@ class ProgramModules:
         bits: int = self.pool.call("supported", self.file, (), self.pool.backend)
         return np.array([bits >> kind & 1 for kind in range(len(PASSES))], dtype=np.bool_)
 
+    @cached_property
+    def reference(self) -> Node:
+        """The module after LLVM's own pipeline; the original where that fails."""
+        [found] = run_passes([(self, self.root, self.pipeline("oz"))])
+        return found if isinstance(found, Node) else self.root
+
+    def pipeline(self, name: str) -> int:
+        """Return the kind of one of LLVM's pipelines, such as `oz`."""
+        kind = KIND[f"default-{name}"]
+        # Releases without a pipeline for size have O2, which looks at the attributes of functions.
+        return kind if self.supported[kind] else KIND["default-o2"]
+
     def known(self, node: Node, kind: int) -> bool:
         """Say whether it is known what a pass does to a module."""
         return (node.digest, kind) in self._known
@@ -93,7 +106,7 @@ class ProgramModules:
         found = self._nodes.get(summary.digest)
         if found is None:
             counts = np.frombuffer(summary.counts, dtype=np.int32)
-            found = self._nodes[summary.digest] = Node(summary.digest, counts, int(counts.sum()), path)
+            found = self._nodes[summary.digest] = Node(summary.digest, counts, int(counts[0]), path)
         return found
 
 

@@ -12,10 +12,8 @@ from typing import NamedTuple
 from irgym.base.errors import ProgramError, explained
 from irgym.envs.llvm.actions import PASSES, passes_of
 from irgym.envs.llvm.compiling.library import Context, Library, Module, library
+from irgym.envs.llvm.observing.counts import SIZE
 from irgym.measure.passes.store import Failure, PassFailure, PassStore, Path
-
-OPCODES = 80
-"""LLVM numbers its opcodes from 1; the greatest number is 69, and there is room for more."""
 
 CAPACITY = 2_000_000
 """Greatest number of instructions in all modules of a child, about 1 GB."""
@@ -45,7 +43,7 @@ class Summary(NamedTuple):
 
     Attributes:
         digest: Hash of the module.
-        counts: Instructions of each opcode, by LLVM's number, int32 as bytes.
+        counts: What observations count, by `observing.counts.LAYOUT`, int32 as bytes.
     """
 
     digest: bytes
@@ -140,7 +138,7 @@ class Stored:
 
     def summary(self) -> Summary:
         """Return what the parent knows of the module."""
-        return Summary(self.digest, self.module.opcodes(OPCODES))
+        return Summary(self.digest, self.module.counts(SIZE))
 
 
 def read_program(path: str) -> bytes:
@@ -177,6 +175,11 @@ def supported(program: str, path: Path, backend: str) -> int:
     """Return a bit for each action whose passes LLVM knows."""
     del program, path
     return store(backend).supported()
+
+
+def graph(program: str, path: Path, backend: str) -> tuple[bytes, bytes]:
+    """Return the nodes and edges of a module's graph as bytes; see `Module.graph`."""
+    return store(backend).module(program, path).module.graph()
 
 
 def text(program: str, path: Path, backend: str) -> str:

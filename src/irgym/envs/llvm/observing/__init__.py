@@ -1,1 +1,1 @@
-"""Observations of modules."""
+"""Observations of modules of LLVM's IR."""

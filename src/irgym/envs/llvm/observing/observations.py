@@ -8,16 +8,10 @@ from numpy.typing import NDArray
 
 from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.envs.llvm.actions import HORIZON, PASSES
-from irgym.envs.llvm.compiling.store import OPCODES
 from irgym.envs.llvm.observing.features import FEATURES, features
+from irgym.envs.llvm.observing.graphs import ProgramGraph
+from irgym.envs.llvm.observing.module_views import Observed, module_views
 from irgym.envs.llvm.state import LlvmState
-
-_LARGE = np.iinfo(np.int32).max
-
-
-def _counts(task: Any, state: LlvmState) -> NDArray[np.int32]:
-    del task
-    return state.node.counts.copy()
 
 
 def _history(task: Any, state: LlvmState) -> NDArray[np.int64]:
@@ -28,18 +22,20 @@ def _history(task: Any, state: LlvmState) -> NDArray[np.int64]:
     return history
 
 
+ASKED = Observed(
+    counts=lambda task, state: state.node.counts,
+    graph=lambda task, state: ProgramGraph.read(*task.modules.ask("graph", state.path)),
+    text=lambda task, state: task.text(state),
+    bitcode=lambda task, state: task.modules.ask("bitcode", state.path),
+)
+"""How tasks are asked for what views are made of."""
+
 VIEWS = views_of(
     array_view(
         "features",
-        "feature vector of irgym's policies: counts, changes, passes used and tried",
+        "feature vector of irgym's policies: the module beside the original and -Oz, changes, passes used",
         (FEATURES,),
-        lambda task, state: features(task.modules.root, state, task.horizon),
-    ),
-    ObservationView(
-        "opcodes",
-        f"instructions of each opcode, by LLVM's number; int32, [{OPCODES}]",
-        lambda: spaces.Box(0, _LARGE, (OPCODES,), np.int32),
-        _counts,
+        lambda task, state: features(task.modules, state, task.horizon),
     ),
     ObservationView(
         "history",
@@ -47,5 +43,6 @@ VIEWS = views_of(
         lambda: spaces.Box(-1, len(PASSES) - 1, (HORIZON,), np.int64),
         _history,
     ),
+    *module_views(ASKED, None),
 )
 """The observations by name, the default first."""

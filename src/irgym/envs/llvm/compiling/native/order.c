@@ -17,16 +17,3 @@ int irgym_order(LLVMModuleRef module) {
       }
   return count;
 }
-
-/* Counts instructions by LLVM's number of their opcode (LLVMOpcode of llvm-c/Core.h). */
-int irgym_opcodes(LLVMModuleRef module, int *counts, int size) {
-  int count = 0;
-  for (LLVMValueRef function = LLVMGetFirstFunction(module); function; function = LLVMGetNextFunction(function))
-    for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block))
-      for (LLVMValueRef one = LLVMGetFirstInstruction(block); one; one = LLVMGetNextInstruction(one)) {
-        int opcode = LLVMGetInstructionOpcode(one);
-        if (opcode >= 0 && opcode < size) counts[opcode]++;
-        count++;
-      }
-  return count;
-}
