@@ -45,6 +45,7 @@ class LlvmEnvironment(Environment):
         "base",
         "o3",
         "oz",
+        "list",
         "random",
         "greedy",
         "beam",

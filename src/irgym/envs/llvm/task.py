@@ -18,17 +18,22 @@ from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
 from irgym.envs.llvm.compiling.modules import Node, ProgramModules, Step, run_passes
 from irgym.envs.llvm.compiling.toolchain import toolchain
 from irgym.envs.llvm.runner import SIZE
+from irgym.envs.llvm.sequences import prefixes, sequences
 from irgym.envs.llvm.state import LlvmState
 from irgym.measure.passes.store import Failure
 
 INSTRUCTIONS = Objective("instructions", "", "instructions of LLVM's IR", exact=True, timed=False)
 CODE_SIZE = Objective(SIZE, "bytes", "bytes of machine code", exact=True, timed=False)
 
+LIST = "list"
+"""Name of the list of sequences among the pipelines."""
+
 PIPELINES = {
     "oz": "LLVM's -Oz: O2 on functions with the attribute minsize",
     "o1": "LLVM's -O1",
     "o2": "LLVM's -O2",
     "o3": "LLVM's -O3",
+    LIST: "the best of a short list of sequences that were found on training programs",
 }
 """LLVM's own pipelines by name."""
 
@@ -158,7 +163,16 @@ class LlvmTask(Task[LlvmState]):
         """
         if name not in PIPELINES:
             raise IrgymError(f"llvm has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
+        if name == LIST:
+            states = prefixes(self, sequences())
+            best = min(states, key=lambda state: (state.node.total, len(state.path)))
+            return Schedule(tuple(Action(kind) for kind in best.path))
         return Schedule((Action(self.modules.pipeline(name)),))
+
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
+        """Return a sequence of the list at random, from which searches start too."""
+        known = sequences()
+        return known[rng.integers(len(known))].actions
 
     def describe(self, state: LlvmState) -> str:
         """Return the passes for opt, and the number of instructions before and after."""
