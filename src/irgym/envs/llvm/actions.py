@@ -25,8 +25,15 @@ class PassAction:
     older: str = ""
 
 
-def _plain(names: str) -> tuple[PassAction, ...]:
-    return tuple(PassAction(name, name) for name in names.split())
+def _within(form: str, names: str) -> tuple[PassAction, ...]:
+    """Return actions of single passes.
+
+    Args:
+        form: What they run on, as `opt` has it, with `{}` in place of a pass: `function({})`. In a list of
+            passes, LLVM takes what is left out from the first of them.
+        names: The passes.
+    """
+    return tuple(PassAction(name, form.format(name)) for name in names.split())
 
 
 COMBINE = "instcombine<no-verify-fixpoint>"
@@ -59,31 +66,46 @@ GROUPS = (
 """Passes that mostly pay together."""
 
 SINGLE = (
-    *_plain(
-        "adce aggressive-instcombine alignment-from-assumptions always-inline argpromotion attributor "
-        "attributor-light bdce called-value-propagation callsite-splitting canon-freeze consthoist "
-        "constmerge constraint-elimination correlated-propagation dce deadargelim dfa-jump-threading "
-        "div-rem-pairs drop-unnecessary-assumes dse early-cse elim-avail-extern expand-memcmp "
-        "fix-irreducible flatten-cfg float2int function-attrs global-merge-func globaldce globalopt "
-        "globalsplit gvn gvn-hoist gvn-sink hotcoldsplit indvars infer-alignment inferattrs inline "
-        "instsimplify ipsccp iroutliner irce jump-threading jump-table-to-switch lcssa "
-        "libcalls-shrinkwrap licm lnicm load-store-vectorizer loop-data-prefetch loop-deletion "
-        "loop-distribute loop-flatten loop-fusion loop-idiom loop-instsimplify loop-interchange "
-        "loop-load-elim loop-predication loop-reduce loop-rotate loop-simplify loop-simplifycfg "
-        "loop-sink loop-term-fold loop-unroll loop-unroll-full loop-unroll-and-jam loop-vectorize "
-        "loop-versioning loop-versioning-licm lower-constant-intrinsics lower-expect lower-switch "
-        "mem2reg memcpyopt mergefunc mergeicmps mldst-motion nary-reassociate newgvn openmp-opt "
-        "partial-inliner partially-inline-libcalls reassociate reg2mem rel-lookup-table-converter "
-        "rpo-function-attrs sccp scalarizer separate-const-offset-from-gep simple-loop-unswitch "
-        "simplifycfg sink slp-vectorizer slsr speculative-execution sroa strip-dead-prototypes "
-        "tailcallelim typepromotion vector-combine"
+    *_within(
+        "{}",
+        "always-inline attributor attributor-light called-value-propagation constmerge deadargelim "
+        "elim-avail-extern global-merge-func globaldce globalopt globalsplit hotcoldsplit inferattrs "
+        "ipsccp iroutliner mergefunc openmp-opt partial-inliner rel-lookup-table-converter "
+        "rpo-function-attrs strip-dead-prototypes",
     ),
-    PassAction("early-cse-memssa", "early-cse<memssa>"),
-    PassAction("instcombine", COMBINE),
+    *_within(
+        "cgscc({})",
+        "argpromotion function-attrs inline",
+    ),
+    *_within(
+        "function({})",
+        "adce aggressive-instcombine alignment-from-assumptions bdce callsite-splitting consthoist "
+        "constraint-elimination correlated-propagation dce dfa-jump-threading div-rem-pairs "
+        "drop-unnecessary-assumes dse early-cse expand-memcmp fix-irreducible flatten-cfg float2int gvn "
+        "gvn-hoist gvn-sink infer-alignment instsimplify irce jump-threading jump-table-to-switch lcssa "
+        "libcalls-shrinkwrap load-store-vectorizer loop-data-prefetch loop-distribute loop-fusion "
+        "loop-load-elim loop-simplify loop-sink loop-unroll loop-vectorize loop-versioning "
+        "lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergeicmps mldst-motion "
+        "nary-reassociate newgvn partially-inline-libcalls reassociate reg2mem sccp scalarizer "
+        "separate-const-offset-from-gep simplifycfg sink slp-vectorizer slsr speculative-execution sroa "
+        "tailcallelim typepromotion vector-combine",
+    ),
+    *_within(
+        "function(loop({}))",
+        "canon-freeze indvars loop-deletion loop-flatten loop-idiom loop-instsimplify loop-interchange "
+        "loop-predication loop-reduce loop-rotate loop-simplifycfg loop-term-fold loop-unroll-full "
+        "loop-unroll-and-jam loop-versioning-licm simple-loop-unswitch",
+    ),
+    *_within(
+        "function(loop-mssa({}))",
+        "licm lnicm",
+    ),
+    PassAction("early-cse-memssa", "function(early-cse<memssa>)"),
+    PassAction("instcombine", f"function({COMBINE})"),
     PassAction("ipsccp-no-specialization", "ipsccp<no-func-spec>"),
-    PassAction("loop-rotate-no-duplication", "loop-rotate<no-header-duplication>"),
-    PassAction("loop-unswitch-nontrivial", "simple-loop-unswitch<nontrivial>"),
-    PassAction("simplifycfg-late", CANONICAL),
+    PassAction("loop-rotate-no-duplication", "function(loop(loop-rotate<no-header-duplication>))"),
+    PassAction("loop-unswitch-nontrivial", "function(loop(simple-loop-unswitch<nontrivial>))"),
+    PassAction("simplifycfg-late", f"function({CANONICAL})"),
 )
 """Single passes.
 
