@@ -40,7 +40,7 @@ class Options:
 
 @dataclass
 class Found:
-    """What a package holds.
+    """Modules of a package.
 
     Attributes:
         sizes: By file, the digest of its module, and the numbers of its instructions.
@@ -74,9 +74,8 @@ def found_in(package: Package) -> Found:
 
 def main(options: Options) -> None:
     """Print the number of modules of each package."""
-    chosen = [
-        one for one in packages_of("llvm").values() if not options.package or one.name in options.package
-    ]
+    wanted = options.package
+    chosen = [package for name, package in packages_of("llvm").items() if not wanted or name in wanted]
     chosen.sort(key=lambda package: package.split)  # test before train
     print(f"{'package':24s}{'split':7s}{'compiled':>9s}{'left out':>9s}{'in range':>9s}{'-Oz':>9s}")
     whole: dict[str, Size] = {}

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 from irgym.base.errors import ProgramError
+from irgym.core.catalogue import begins, mentions
 from irgym.core.uri import ProgramUri
 from irgym.llvmir.programs.clang import searched
 from irgym.llvmir.programs.kernels import KERNELS
@@ -58,6 +59,16 @@ def file_of(program: ProgramUri) -> SourceFile:
         return SourceFile(KERNELS / name, pinned=True)
     folder = unpacked(packages()[name])
     return SourceFile(folder / rest, packages()[name].options(folder), pinned=True)
+
+
+def is_program(file: Path) -> bool:
+    """Say whether a file is C, or IR by its content."""
+    suffix = file.suffix.lower()
+    return (
+        suffix == C
+        or (suffix == ".ll" and mentions(file, "define "))
+        or (suffix == ".bc" and begins(file, *BITCODE))
+    )
 
 
 def member_of(program: ProgramUri) -> str:

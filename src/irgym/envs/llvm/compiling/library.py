@@ -204,7 +204,7 @@ class Module:
         self._context = context
         self._library = context.library
         self.handle = handle
-        self.machine = machine or self._library.machine(self._library.triple(handle).decode())
+        self.machine = machine or self._library.machine(self._library.triple(handle).decode(errors="replace"))
 
     def __del__(self) -> None:
         if not sys.is_finalizing():

@@ -38,14 +38,14 @@ _TRIPLE = re.compile(r"^target triple\b", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Preparation:
-    """What to prepare.
+    """A file to prepare, and how.
 
     Attributes:
         path: A file of C or of IR.
         is_source: Whether it is C.
         function: Name of the function to keep, with what it needs; empty for all.
         aim: What code is optimised for.
-        target: Name of the target; IR that names one keeps its own.
+        target: Name of the target; not of IR that names another.
         options: Options of the C compiler: header folders and macros.
         backend: Name of the LLVM.
     """
