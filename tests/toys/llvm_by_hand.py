@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from irgym.llvmir.ir.function import Function
 from irgym.llvmir.ir.instruction import TERMINATORS, Instruction
@@ -55,18 +55,34 @@ def listed(text: str) -> list[Operand]:
 
 
 def call(rest: str) -> list[Operand]:
-    """Read the arguments of a call, then the callee."""
-    found = next(match for match in _CALLED.finditer(f" {rest}") if _depth(f" {rest}"[: match.start()]) == 0)
+    """Read the arguments of a call, the operands of its bundles, then the callee."""
+    found = called(rest)
     behind = f" {rest}"[found.end() - 1 :]
-    arguments = behind[1 : _closing(behind)]
-    return [*listed(arguments), ("ptr", found[1])]
+    end = _closing(behind)
+    bundles = re.findall(r'"\w+"\(([^()]*)\)', behind[end:])
+    return [
+        *listed(behind[1:end]),
+        *(pair for bundle in bundles for pair in listed(bundle)),
+        ("ptr", found[1]),
+    ]
 
 
 def returned(rest: str) -> str:
     """Return the type that a call returns."""
-    found = next(match for match in _CALLED.finditer(f" {rest}") if _depth(f" {rest}"[: match.start()]) == 0)
-    words = pieces(f" {rest}"[: found.start()], " ")
+    words = pieces(f" {rest}"[: called(rest).start()], " ")
     return words[-2] if words[-1].startswith("(") else words[-1]
+
+
+def called(rest: str) -> re.Match[str]:
+    """Return where a call with a space before it names what it calls.
+
+    Raises:
+        ValueError: It has no name, as inline assembly has none.
+    """
+    for match in _CALLED.finditer(f" {rest}"):
+        if _depth(f" {rest}"[: match.start()]) == 0:
+            return match
+    raise ValueError(f"{rest} calls nothing by name")
 
 
 def _depth(text: str) -> int:
@@ -88,7 +104,7 @@ def operands(instruction: Instruction) -> list[Operand]:
     Raises:
         ValueError: This test knows no such instruction.
     """
-    rest, opcode = instruction.rest, instruction.opcode
+    rest, opcode = instruction.rest.removeprefix("volatile "), instruction.opcode
     if opcode in BINARY or opcode in ("icmp", "fcmp"):
         words = pieces(rest, " ")
         rest = " ".join(words[1:]) if opcode in ("icmp", "fcmp") else rest
@@ -107,8 +123,8 @@ def operands(instruction: Instruction) -> list[Operand]:
         return sizes or [("i32", "1")]
     if opcode in ("load", "getelementptr"):
         return [pair for pair in listed(rest)[1:] if pair[0] != "align"]
-    if opcode == "shufflevector":
-        return listed(rest)[:2]
+    if opcode in ("extractvalue", "insertvalue", "shufflevector"):
+        return listed(rest)[: 1 if opcode == "extractvalue" else 2]
     if opcode == "call":
         return call(rest)
     if opcode in ("br", "switch"):
@@ -143,11 +159,11 @@ def number(operand: Operand) -> int | None:
     return {"true": 1, "false": 0}.get(value, int(value) if re.fullmatch(r"-?\d+", value) else None)
 
 
-def functions(text: str) -> tuple[list[Function], int]:
-    """Return the functions of a module, and how many there are with declarations."""
+def functions(text: str) -> tuple[list[Function], frozenset[str]]:
+    """Return the functions of a module, and the names of all, declarations included."""
     module = ModuleText.read(text)
     read = [Function.read(text.name, text.header, text.lines) for text in module.functions.values()]
-    return read, len(read) + len(module.declared)
+    return read, frozenset((*module.functions, *module.declared))
 
 
 def by_hand(text: str) -> Counter[str]:
@@ -156,8 +172,8 @@ def by_hand(text: str) -> Counter[str]:
     Blocks must all be reachable, as those of IR2Vec's counts are.
     """
     found: Counter[str] = Counter()
-    read, every = functions(text)
-    found["TotalFuncs"] = every
+    read, known = functions(text)
+    found["TotalFuncs"] = len(known)
     for function in read:
         entering = Counter(
             name[1:].strip('"') for _, instruction in function for name in targets(instruction)
@@ -165,6 +181,8 @@ def by_hand(text: str) -> Counter[str]:
         for block in function.blocks:
             leaving = [name[1:].strip('"') for name in targets(block.instructions[-1])]
             _block(found, block.instructions, entering[block.name], [entering[name] for name in leaving])
+            for instruction in block.instructions:
+                found.update(_instruction(instruction, known))
     return found
 
 
@@ -200,12 +218,15 @@ def _block(
         ArgsPhi=incoming,
         CriticalCount=sum(count > 1 for count in leads) if len(leads) > 1 else 0,
     )
-    for instruction in instructions:
-        found.update(_instruction(instruction))
 
 
-def _instruction(instruction: Instruction) -> Iterator[str]:
-    """Yield a name for each thing that an instruction adds instruction to."""
+def _instruction(instruction: Instruction, known: Collection[str]) -> Iterator[str]:
+    """Yield a name for each number that grows by an instruction.
+
+    Args:
+        instruction: The instruction.
+        known: Names of the module's functions.
+    """
     yield "ptrtoint" if instruction.opcode == "ptrtoaddr" else instruction.opcode
     if instruction.opcode in MEMORY:
         yield "TotalMemInst"
@@ -229,11 +250,7 @@ def _instruction(instruction: Instruction) -> Iterator[str]:
             yield {0: "numConstZeroes", 1: "numConstOnes"}.get(value, "other")
     for kind, value in taken:
         if kind == "ptr":
-            yield (
-                "Function"
-                if value.startswith("@") and instruction.opcode == "call" and value == instruction.callee
-                else "Pointer"
-            )
+            yield "Function" if value in known else "Pointer"
         else:
             yield "Constant" if constant((kind, value)) else "Variable"
     if instruction.opcode in ("icmp", "fcmp"):

@@ -1,1 +1,1 @@
-"""Observations of modules of LLVM's IR."""
+"""Observations of modules."""

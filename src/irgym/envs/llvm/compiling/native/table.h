@@ -20,7 +20,7 @@ static void *memory(void *old, size_t bytes) {
 }
 
 static struct entry *find(const struct table *table, const void *key, int scope) {
-  size_t hash = ((size_t)key >> 4) * 0x9E3779B97F4A7C15u + (unsigned)scope * 0x85EBCA6Bu;
+  size_t hash = (((size_t)key >> 4) + (size_t)(unsigned)scope * 0xC2B2AE3D27D4EB4Fu) * 0x9E3779B97F4A7C15u;
   unsigned place = (unsigned)(hash >> 32) & (table->size - 1);
   while (table->entries[place].key && (table->entries[place].key != key || table->entries[place].scope != scope))
     place = (place + 1) & (table->size - 1);
