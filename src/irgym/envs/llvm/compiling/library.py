@@ -29,6 +29,11 @@ _RETURN_STATUS = 2
 _DEFAULT, _PIC, _DEFAULT_MODEL = 2, 2, 0
 
 
+KINDS = ("srcloc", "loop_constrainer.loop.clone", "irce.loop.clone")
+"""Kinds of metadata that passes ask a context for by name. It then has them in a table, which all bitcode
+of its modules repeats. So it has them from the beginning: else digests would depend on what ran in it before."""
+
+
 class _Graph(ctypes.Structure):
     """`struct graph` of native/graph.c."""
 
@@ -75,6 +80,7 @@ class Library:
         p, text = c_void_p, POINTER(c_char_p)
         self.new_context = self.function("LLVMContextCreate", p)
         self.drop_context = self.function("LLVMContextDispose", None, p)
+        self.kind = self.function("LLVMGetMDKindIDInContext", c_uint, p, c_char_p, c_uint)
         self.discard_names = self.function("LLVMContextSetDiscardValueNames", None, p, c_int)
         self.copy_buffer = self.function(
             "LLVMCreateMemoryBufferWithMemoryRangeCopy", p, c_char_p, c_size_t, c_char_p
@@ -158,6 +164,8 @@ class Context:
         handle = self.library.new_context()
         self.library.discard_names(handle, not named)
         self.library.native.irgym_handle(handle)
+        for name in KINDS:
+            self.library.kind(handle, name.encode(), len(name))
         return handle
 
     def __del__(self) -> None:
