@@ -6,6 +6,7 @@ from llvm_by_hand import functions, operands, targets
 from llvm_modules import observed
 
 from irgym.core.graph_observation import GraphObservation
+from irgym.envs.llvm.observing.counts import PREDICATES
 from irgym.envs.llvm.observing.graphs import (
     EDGE,
     FIRST_OTHER,
@@ -138,6 +139,10 @@ def test_networks_see_kinds_types_and_flows(llvm, small):
     np.testing.assert_array_equal(seen.links, graph.edges[:, :2])
     kinds = Counter(KINDS[place] for place in seen.nodes[:, : len(KINDS)].argmax(axis=1))
     assert kinds["branch"] == 2 and kinds["Call"] == 3 and kinds["function"] == 2 and kinds["root"] == 1
+    # The predicates eq, the first of integers, and oeq, the second of floating-point numbers; never a size.
+    compares = {name_of(kind): value for kind, _, _, _, value in graph.nodes.tolist() if kind in (42, 43)}
+    assert compares == {"ICmp": 1 + PREDICATES.index("ICMP_eq"), "FCmp": 1 + PREDICATES.index("FCMP_oeq")}
+    assert not seen.nodes[np.isin(graph.nodes[:, 0], [42, 43]), -3].any()
     phi = graph.nodes[:, 0].tolist().index(NUMBERS["PHI"])
     assert TYPES[seen.nodes[phi, len(KINDS) : len(KINDS) + len(TYPES)].argmax()] == "i32"
     exact = graph.exact()

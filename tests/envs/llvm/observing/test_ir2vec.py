@@ -10,7 +10,7 @@ from llvm_modules import observed
 
 from irgym.base.errors import ProgramError
 from irgym.envs.llvm.observing.counts import OPERANDS, PREDICATES, TYPES
-from irgym.envs.llvm.observing.ir2vec import ENTITIES, Vocabulary
+from irgym.envs.llvm.observing.ir2vec import ENTITIES, ENTITY_NAMES, Vocabulary, entity_counts
 from irgym.envs.llvm.observing.opcodes import NEWER, NUMBERS
 
 SECTIONS = {"Opcodes": (*NUMBERS, *NEWER), "Types": TYPES, "Arguments": (*OPERANDS, *PREDICATES)}
@@ -110,6 +110,30 @@ def test_what_is_no_vocabulary_is_refused(tmp_path, content):
     file.write_text(content, errors="surrogatepass")
     with pytest.raises(ProgramError, match="is no vocabulary of IR2Vec"):
         Vocabulary.read(file)
+
+
+def test_the_environment_names_a_vocabulary(tmp_path, monkeypatch):
+    monkeypatch.delenv("IRGYM_IR2VEC", raising=False)
+    assert Vocabulary.named() is None
+    file = tmp_path / "vocabulary.json"
+    monkeypatch.setenv("IRGYM_IR2VEC", str(file))
+    with pytest.raises(ProgramError, match="No such file"):
+        Vocabulary.named()
+    file.write_text(json.dumps(whole()))
+    vocabulary = Vocabulary.named()
+    assert vocabulary is not None and vocabulary.size == 5
+
+
+def test_an_embedding_is_a_product_of_entity_counts(llvm, small):
+    vectors = {
+        name.lower(): np.eye(1, len(ENTITY_NAMES), place, np.float32)[0]
+        for place, name in enumerate(ENTITY_NAMES)
+    }
+    found, seen = embedding(llvm, Vocabulary.of(vectors), small)
+    counts = entity_counts(np.frombuffer(seen.counts, dtype=np.int32))
+    weights = [1.0 if name in (*NUMBERS, *NEWER) else 0.5 if name in TYPES else 0.2 for name in ENTITY_NAMES]
+    np.testing.assert_allclose(found, counts * np.array(weights), rtol=1e-6)
+    assert dict(zip(ENTITY_NAMES, counts.tolist(), strict=True))["CondBr"] == 1 and counts.sum() > 30
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path):

@@ -95,8 +95,9 @@ class ProgramGraph:
     Attributes:
         nodes: Shape [N, 5], int32, by `NODE_COLUMNS`. The kind is an opcode by LLVM's number, or one of
             `OTHERS`. The type is a place in `TYPES`. Functions with a body and their blocks are numbered in
-            order, and -1 is none. The value is of integers: their length in bits, signed; 65 for types beyond
-            64 bits. The first node is the root, the outside of the module.
+            order, and -1 is none. The value of an integer is its length in bits, signed; 65 for types beyond
+            64 bits. That of a comparison is the place of its predicate in `counts.PREDICATES`, and one more.
+            The first node is the root, the outside of the module.
         edges: Shape [E, 4], int32, by `EDGE_COLUMNS`. The flow is a place in `FLOWS`. The position is that of
             the operand or of the successor. Calls lead to the entry and come back from each return.
     """
@@ -127,7 +128,7 @@ class ProgramGraph:
         nodes = np.zeros((count, NODE), dtype=np.float32)
         nodes[every, _COLUMNS[self.nodes[:, 0]]] = 1.0
         nodes[every, len(KINDS) + self.nodes[:, 1]] = 1.0
-        nodes[:, -3] = self.nodes[:, 4] / 64.0
+        nodes[:, -3] = np.where(self.nodes[:, 0] >= FIRST_OTHER, self.nodes[:, 4], 0) / 64.0
         for column, side in ((-2, 1), (-1, 0)):
             nodes[:, column] = np.log1p(np.bincount(self.edges[:, side], minlength=count)) / 4.0
         edges = np.zeros((len(self.edges), EDGE), dtype=np.float32)

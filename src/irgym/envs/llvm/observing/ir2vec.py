@@ -8,6 +8,7 @@ product of counts and a vocabulary, which holds a vector for each of these entit
 """
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ OPCODE_WEIGHT, TYPE_WEIGHT, ARGUMENT_WEIGHT = 1.0, 0.5, 0.2
 
 ENTITIES = OPCODES + len(TYPES) + len(OPERANDS) + len(PREDICATES)
 """Number of rows of a vocabulary: opcodes by LLVM's numbers, types, operands, predicates."""
+
+FILE_VARIABLE = "IRGYM_IR2VEC"
+"""Environment variable that names the file of a vocabulary."""
 
 LARGEST_BYTES = 16 << 20
 """Greatest size of a vocabulary's file."""
@@ -101,9 +105,24 @@ class Vocabulary:
                 weighted[row] = weight * vectors[found.lower()]
         return Vocabulary(weighted, tuple(missing))
 
+    @staticmethod
+    def named() -> "Vocabulary | None":
+        """Return the vocabulary that the environment variable `FILE_VARIABLE` names; None if there is none.
+
+        Raises:
+            ProgramError: See `read`.
+        """
+        file = os.environ.get(FILE_VARIABLE)
+        return Vocabulary.read(Path(file)) if file else None
+
     def embedding(self, counts: Counts) -> NDArray[np.float32]:
         """Return the vector of the module with some counts, shape [D]."""
         return counts[-ENTITIES:].astype(np.float32) @ self.weighted
+
+
+def entity_counts(counts: Counts) -> Counts:
+    """Return how often each entity of `ENTITY_NAMES` occurs, shape [len(ENTITY_NAMES)]."""
+    return counts[-ENTITIES:][_NAMED]
 
 
 def _rows() -> tuple[tuple[int, tuple[str, ...], float], ...]:
@@ -117,6 +136,11 @@ def _rows() -> tuple[tuple[int, tuple[str, ...], float], ...]:
 
 
 _ROWS = _rows()
+_NAMED = np.array([row for row, _, _ in _ROWS], dtype=np.intp)
+
+ENTITY_NAMES = tuple(names[0] for _, names, _ in _ROWS)
+"""Names of the entities, as a vocabulary has them: opcodes, types, operands, predicates."""
+
 _OPCODE_NAMES = frozenset(name.lower() for name in NUMBERS)
 assert [*LAYOUT][-4:] == ["reachable", "types", "operands", "predicates"] and SIZE > ENTITIES
 

@@ -19,7 +19,7 @@ from irgym.envs.llvm.observing.counts import (
     inst_count_norm,
 )
 from irgym.envs.llvm.observing.graphs import EDGE, EDGE_COLUMNS, NODE, NODE_COLUMNS, ProgramGraph
-from irgym.envs.llvm.observing.ir2vec import Vocabulary
+from irgym.envs.llvm.observing.ir2vec import ENTITY_NAMES, Vocabulary, entity_counts
 
 TEXT_LENGTH = 1 << 20
 """Greatest length of a text; a longer one ends there."""
@@ -31,6 +31,7 @@ BASE64 = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/="
 """Characters of bitcode in base 64."""
 
 _LARGE = np.iinfo(np.int64).max
+_LARGE_COUNT = np.iinfo(np.int32).max
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ def module_views(of: Observed, vocabulary: Vocabulary | None) -> tuple[Observati
 
     Args:
         of: How a task is asked.
-        vocabulary: Vectors of IR2Vec; None leaves that view out.
+        vocabulary: Vectors of IR2Vec, see `Vocabulary.named`; None leaves the view `ir2vec` out.
     """
     embedding = [] if vocabulary is None else [_embedding(of, vocabulary)]
     return (*_count_views(of), *embedding, *_graph_views(of), *_text_views(of))
@@ -81,6 +82,12 @@ def _count_views(of: Observed) -> tuple[ObservationView, ...]:
             f"Autophase's features; int64, [{len(AUTOPHASE)}]",
             lambda: spaces.Box(0, _LARGE, (len(AUTOPHASE),), np.int64),
             lambda task, state: autophase(of.counts(task, state)),
+        ),
+        ObservationView(
+            "ir2vec-counts",
+            f"how often each entity of IR2Vec's vocabulary occurs; int32, [{len(ENTITY_NAMES)}]",
+            lambda: spaces.Box(0, _LARGE_COUNT, (len(ENTITY_NAMES),), np.int32),
+            lambda task, state: entity_counts(of.counts(task, state)),
         ),
     )
 

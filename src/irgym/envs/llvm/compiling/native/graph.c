@@ -82,6 +82,12 @@ static void add_return(struct making *making, int node) {
   making->returns[making->count_returns++] = node;
 }
 
+/* Returns the place of a comparison's predicate among IR2Vec's, and one more; 0 for other instructions. */
+static int predicate(LLVMValueRef one, int opcode) {
+  if (opcode == FCMP) return 1 + LLVMGetFCmpPredicate(one);
+  return opcode == ICMP ? 1 + 16 + LLVMGetICmpPredicate(one) - 32 : 0;
+}
+
 /* Adds the arguments and instructions of a function as nodes. */
 static void add_body(struct making *making, LLVMValueRef function) {
   if (making->count_bodies == making->room_bodies) {
@@ -99,6 +105,7 @@ static void add_body(struct making *making, LLVMValueRef function) {
       int opcode = LLVMGetInstructionOpcode(one);
       int node = add_node(making, opcode, type_class(LLVMTypeOf(one)), number, place);
       *number_of(&making->places, one, VALUES) = node;
+      making->graph->node[node].value = predicate(one, opcode);
       if (opcode == RET) add_return(making, node);
     }
     place++;
@@ -198,19 +205,21 @@ static void add_data(struct making *making, LLVMValueRef one, int opcode, int no
   for (int place = 0; place < operands; place++) add_operand(making, LLVMGetOperand(one, place), node, place, function);
 }
 
+static void add_successors(struct making *making, LLVMValueRef terminator, int node) {
+  int successors = LLVMGetNumSuccessors(terminator);
+  for (int place = 0; place < successors; place++)
+    add_edge(making, node, known(making, LLVMGetSuccessor(terminator, place)), CONTROL, place);
+}
+
 static void add_edges(struct making *making, LLVMValueRef function, int number) {
   int node = making->bodies[number].entry;
   for (LLVMBasicBlockRef block = LLVMGetFirstBasicBlock(function); block; block = LLVMGetNextBasicBlock(block)) {
-    LLVMValueRef end = LLVMGetBasicBlockTerminator(block);
-    for (LLVMValueRef one = LLVMGetFirstInstruction(block); one; one = LLVMGetNextInstruction(one)) {
-      int opcode = LLVMGetInstructionOpcode(one);
-      if (one != end) add_edge(making, node, node + 1, CONTROL, 0);
-      else {
-        int successors = LLVMGetNumSuccessors(one);
-        for (int place = 0; place < successors; place++)
-          add_edge(making, node, known(making, LLVMGetSuccessor(one, place)), CONTROL, place);
-      }
-      add_data(making, one, opcode, node, number);
+    LLVMValueRef next, end = LLVMGetBasicBlockTerminator(block);
+    for (LLVMValueRef one = LLVMGetFirstInstruction(block); one; one = next) {
+      next = LLVMGetNextInstruction(one);
+      if (next) add_edge(making, node, node + 1, CONTROL, 0);
+      else if (end) add_successors(making, end, node);
+      add_data(making, one, LLVMGetInstructionOpcode(one), node, number);
       node++;
     }
   }

@@ -13,11 +13,7 @@ enum {
 };
 
 /* LLVMTypeKind, whose numbers never change either. */
-enum {
-  VOID_TYPE = 0, HALF_TYPE, FLOAT_TYPE, DOUBLE_TYPE, FP80_TYPE, FP128_TYPE, PPC_FP128_TYPE, LABEL_TYPE, INTEGER_TYPE,
-  FUNCTION_TYPE, STRUCT_TYPE, ARRAY_TYPE, POINTER_TYPE, VECTOR_TYPE, METADATA_TYPE, TOKEN_TYPE = 16,
-  SCALABLE_TYPE, BFLOAT_TYPE, AMX_TYPE, TARGET_TYPE,
-};
+enum { LABEL_TYPE = 7, INTEGER_TYPE = 8, POINTER_TYPE = 12 };
 
 LLVMValueRef LLVMGetFirstFunction(LLVMModuleRef module);
 LLVMValueRef LLVMGetNextFunction(LLVMValueRef function);
@@ -39,9 +35,7 @@ char *LLVMGetDiagInfoDescription(LLVMDiagnosticInfoRef diagnostic);
 int LLVMGetDiagInfoSeverity(LLVMDiagnosticInfoRef diagnostic); /* 0 for an error */
 void LLVMDisposeMessage(char *message);
 
-LLVMBasicBlockRef LLVMGetEntryBasicBlock(LLVMValueRef function);
 LLVMValueRef LLVMGetBasicBlockTerminator(LLVMBasicBlockRef block);
-unsigned LLVMCountBasicBlocks(LLVMValueRef function);
 unsigned LLVMGetNumSuccessors(LLVMValueRef terminator);
 LLVMBasicBlockRef LLVMGetSuccessor(LLVMValueRef terminator, unsigned place);
 LLVMValueRef LLVMGetCalledValue(LLVMValueRef call);
@@ -53,7 +47,6 @@ unsigned LLVMCountIncoming(LLVMValueRef phi);
 LLVMValueRef LLVMGetFirstParam(LLVMValueRef function);
 LLVMValueRef LLVMGetNextParam(LLVMValueRef argument);
 int LLVMGetLinkage(LLVMValueRef global); /* 8 for internal, 9 for private */
-int LLVMIsDeclaration(LLVMValueRef global);
 
 LLVMTypeRef LLVMTypeOf(LLVMValueRef value);
 int LLVMGetTypeKind(LLVMTypeRef type);
@@ -63,8 +56,6 @@ int LLVMIsNull(LLVMValueRef constant);
 LLVMValueRef LLVMIsAConstantInt(LLVMValueRef value); /* 0 if it is none; so the others */
 LLVMValueRef LLVMIsAFunction(LLVMValueRef value);
 LLVMValueRef LLVMIsAGlobalValue(LLVMValueRef value);
-LLVMValueRef LLVMIsAInstruction(LLVMValueRef value);
-LLVMValueRef LLVMIsAArgument(LLVMValueRef value);
 unsigned long long LLVMConstIntGetZExtValue(LLVMValueRef constant); /* of at most 64 bits */
 long long LLVMConstIntGetSExtValue(LLVMValueRef constant);          /* of at most 64 bits */
 LLVMValueRef LLVMConstInt(LLVMTypeRef type, unsigned long long value, int extend);
