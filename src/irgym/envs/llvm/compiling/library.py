@@ -30,8 +30,8 @@ _DEFAULT, _PIC, _DEFAULT_MODEL = 2, 2, 0
 
 
 KINDS = ("srcloc", "loop_constrainer.loop.clone", "irce.loop.clone")
-"""Kinds of metadata that passes ask a context for by name. It then has them in a table, which all bitcode
-of its modules repeats. So it has them from the beginning: else digests would depend on what ran in it before."""
+"""Kinds of metadata that passes ask a context for by name. The context keeps them in a table, and all bitcode
+repeats it. So it has them from the beginning: else digests would depend on what ran in it before."""
 
 
 class _Graph(ctypes.Structure):

@@ -10,6 +10,7 @@ from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.envs.llvm.actions import HORIZON, PASSES
 from irgym.envs.llvm.observing.features import FEATURES, features
 from irgym.envs.llvm.observing.graphs import ProgramGraph
+from irgym.envs.llvm.observing.ir2vec import Vocabulary
 from irgym.envs.llvm.observing.module_views import Observed, module_views
 from irgym.envs.llvm.state import LlvmState
 
@@ -43,6 +44,6 @@ VIEWS = views_of(
         lambda: spaces.Box(-1, len(PASSES) - 1, (HORIZON,), np.int64),
         _history,
     ),
-    *module_views(ASKED, None),
+    *module_views(ASKED, Vocabulary.named()),
 )
 """The observations by name, the default first."""
