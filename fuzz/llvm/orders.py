@@ -4,8 +4,6 @@ Each seed takes a module of the kernels or of the packages. All orders of a seed
 modules are replayed afresh in other processes, and one is run beside the original in random worlds.
 """
 
-from pathlib import Path
-
 import numpy as np
 
 from fuzz.fuzzer import Tally
@@ -73,7 +71,7 @@ def orders(task: LlvmTask, count: int, steps: int, rng: np.random.Generator) -> 
 def replay(task: LlvmTask, state: LlvmState, tally: Tally) -> None:
     """Make a module again, by the passes that changed it, with nothing remembered."""
     modules = task.modules
-    fresh = LlvmTask(ProgramModules(modules.uri, Path(modules.file), modules.content, modules.pool))
+    fresh = LlvmTask(ProgramModules(modules.uri, modules.path, modules.content, modules.pool))
     again = fresh.initial()
     for kind in state.path:
         again = fresh.step(again, Action(kind))

@@ -1,7 +1,7 @@
 """What is known of the modules that passes make of a program, shared by all its tasks."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
@@ -28,12 +28,14 @@ class Node:
         counts: What observations count; see `observing.counts`.
         total: Number of instructions.
         path: Kinds of the passes by which it was first reached, and by which it is asked for.
+        made: What observations made of it, by name.
     """
 
     digest: bytes
     counts: Counts
     total: int
     path: PassPath
+    made: dict[str, NDArray[np.float32]] = field(default_factory=dict[str, NDArray[np.float32]], repr=False)
 
 
 class ProgramModules:
@@ -41,13 +43,15 @@ class ProgramModules:
 
     Attributes:
         uri: Canonical URI of the program.
-        file: File of its bitcode.
+        path: File of its bitcode.
+        file: The same as a text, as requests name it.
         content: Digest of the content of that file.
         pool: The processes that run passes.
     """
 
     def __init__(self, uri: str, file: Path, content: str, pool: Pool) -> None:
         self.uri = uri
+        self.path = file
         self.file = str(file)
         self.content = content
         self.pool = pool

@@ -32,7 +32,7 @@ def features(modules: ProgramModules, state: LlvmState, horizon: int) -> NDArray
     node, before = state.node, state.before
     module[:] = _of_module(modules, node)
     if before is not node:
-        np.subtract(np.log1p(counted(node.counts)), np.log1p(counted(before.counts)), out=changes)
+        np.subtract(_logs(node), _logs(before), out=changes)
     for kind in state.path:
         used[kind] = min(used[kind] + 1.0 / 3.0, 1.0)
     if 0 <= state.last < len(PASSES):
@@ -48,4 +48,13 @@ def features(modules: ProgramModules, state: LlvmState, horizon: int) -> NDArray
 
 
 def _of_module(modules: ProgramModules, node: Node) -> NDArray[np.float32]:
-    return module_features(node.counts, modules.root.counts, modules.reference.counts)
+    if "module" not in node.made:
+        first, reference = modules.root.counts, modules.reference.counts
+        node.made["module"] = module_features(node.counts, first, reference)
+    return node.made["module"]
+
+
+def _logs(node: Node) -> NDArray[np.float32]:
+    if "logs" not in node.made:
+        node.made["logs"] = np.log1p(counted(node.counts))
+    return node.made["logs"]
