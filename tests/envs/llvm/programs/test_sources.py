@@ -79,6 +79,8 @@ def test_c_is_compiled_for_size_or_for_speed(sources: Sources, child: Child, tmp
         assert "alloca" in text and "optnone" not in text and "%s = " not in text
     with pytest.raises(IrgymError, match="there is no aim 'beauty': choose among size, speed"):
         sources.module(program, "beauty")
+    with pytest.raises(IrgymError, match="llvm has no target 'vax': choose among x86-64, "):
+        sources.module(program, target="vax")
 
 
 def test_a_function_with_what_it_needs(sources: Sources, child: Child, tmp_path: Path):
