@@ -1,5 +1,8 @@
 """Modules of programs: what is prepared, and what is refused."""
 
+import hashlib
+import os
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ from irgym.core.cost import Call
 from irgym.envs.llvm.programs.sources import Sources
 from irgym.envs.llvm.programs.uris import parse_uri
 from irgym.llvmir.programs.files import kernels
+from irgym.llvmir.programs.packages.pinned import Package
 from irgym.measure.isolation.child import Child
 from irgym.measure.replies import answered
 
@@ -75,6 +79,8 @@ def test_c_is_compiled_for_size_or_for_speed(sources: Sources, child: Child, tmp
         assert "alloca" in text and "optnone" not in text and "%s = " not in text
     with pytest.raises(IrgymError, match="there is no aim 'beauty': choose among size, speed"):
         sources.module(program, "beauty")
+    with pytest.raises(IrgymError, match="llvm has no target 'vax': choose among x86-64, "):
+        sources.module(program, target="vax")
 
 
 def test_a_function_with_what_it_needs(sources: Sources, child: Child, tmp_path: Path):
@@ -87,7 +93,7 @@ def test_a_function_with_what_it_needs(sources: Sources, child: Child, tmp_path:
     assert "i32 @square(" in text and "internal" not in text and "@twice" not in text
 
 
-def test_a_function_of_a_kernel_and_of_a_package(sources: Sources, child: Child):
+def test_a_function_of_a_kernel(sources: Sources):
     whole, part = (
         sources.sizes(sources.module(parse_uri(f"llvm://kernels/sorting.c{end}"))) for end in ("", "#sift")
     )
@@ -124,6 +130,11 @@ def test_a_header_that_changes_makes_another_module(sources: Sources, tmp_path: 
     assert modules[0] == modules[2] != modules[1]
 
 
+def test_any_name_of_a_file(sources: Sources, tmp_path: Path):
+    file = written(tmp_path, "its # é.c", CODE)
+    assert sources.sizes(sources.module(parse_uri(f"llvm:{file}")))[0] > 20
+
+
 def test_macros_see_what_code_is_optimised_for(sources: Sources, tmp_path: Path):
     code = "#ifdef __OPTIMIZE_SIZE__\nint f(void) { return 1; }\n#endif\nint g(void) { return 2; }\n"
     program = parse_uri(f"llvm:{written(tmp_path, 'code.c', code)}")
@@ -155,6 +166,12 @@ def test_macros_see_what_code_is_optimised_for(sources: Sources, tmp_path: Path)
             'target triple = "riscv64-linux"\n' + IR,
             "",
             r"the module is for riscv64-linux, and irgym has",
+        ),
+        (
+            "a.ll",
+            IR.replace("noinline", 'noinline "target-cpu"="no"'),
+            "",
+            r"LLVM crashed on it .*'no' is not a recognized",
         ),
         ("a.bc", b"BC\xc0\xdeno more", "", r"LLVM 23\S* cannot read a\.bc"),
         ("a.bc", b"\xde\xc0\x17\x0b" + bytes(40), "", r"cannot read a\.bc"),
@@ -231,3 +248,34 @@ def test_csmith(sources: Sources, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert sources.sizes(sources.module(program))[1] == 1
     with pytest.raises(ProgramError, match=r"csmith --seed 13 fails \(exit status 3\)"):
         sources.module(parse_uri("llvm://csmith?seed=13"))
+
+
+def test_a_function_of_a_package(
+    sources: Sources, child: Child, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("IRGYM_CACHE_DIR", str(tmp_path / "cache"))
+    folder = tmp_path / "tiny-1.0"
+    (folder / "include").mkdir(parents=True)
+    written(folder, "tiny.c", '#include "most.h"\n' + CODE + "int most(int x) { return x * MOST * LEAST; }\n")
+    written(folder, "include/most.h", "#define MOST 3\n")
+    archive = tmp_path / "tiny-1.0.tar.gz"
+    with tarfile.open(archive, "w:gz") as made:
+        made.add(folder, folder.name)
+    content = hashlib.sha256(archive.read_bytes()).hexdigest()
+    package = Package("tiny", "1.0", "train", archive.as_uri(), content, ("*.c",), ("include",), ("LEAST=7",))
+    monkeypatch.setattr("irgym.llvmir.programs.files.packages", lambda: {"tiny": package})
+    monkeypatch.setattr("irgym.envs.llvm.programs.uris.modules", lambda: {"tiny/tiny.c": None})
+    whole, part = (
+        asked(child, "text_of", str(sources.module(parse_uri(f"llvm://packages/tiny/tiny.c{end}"))))
+        for end in ("", "#most")
+    )
+    assert "@twice" in whole and "@most" in whole
+    assert "i32 @most(" in part and "@twice" not in part and ", 3" in part and ", 7" in part
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(sources: Sources, tmp_path: Path):
+    file = written(tmp_path, "code.c", CODE)
+    file.chmod(0)
+    with pytest.raises(ProgramError, match="check the path and its permissions"):
+        sources.module(parse_uri(f"llvm:{file}"))

@@ -30,9 +30,13 @@ AIMS: Mapping[str, tuple[str, ...]] = {SIZE: ("-Oz", *_FLAGS), SPEED: ("-O3", *_
 REFERENCE = "default<O2>"
 """-Oz of LLVM 23, for functions with `minsize`."""
 
+_PROCESSORS = "function(require<target-ir>)"
+"""An analysis that looks up the processor of each function."""
+
 _ATTRIBUTES = re.compile(r"^attributes #\d+ = \{.*$", re.MULTILINE)
 _FEATURES = re.compile(r' "target-features"="[^"]*"')
 _SOURCE = re.compile(r'^source_filename = ".*"$', re.MULTILINE)
+_UNQUOTED = re.compile(r'[^ -~]|["\\]')
 _TRIPLE = re.compile(r"^target triple\b", re.MULTILINE)
 
 
@@ -108,7 +112,8 @@ def _of_source(content: bytes, file: Path, aim: str) -> bytes:
         return line.replace(" optsize ", " optsize minsize ") if aim == SIZE else line
 
     text = _ATTRIBUTES.sub(edited, content.decode())
-    return _SOURCE.sub(lambda _: f'source_filename = "{file.name}"', text, count=1).encode()
+    name = _UNQUOTED.sub("_", file.name)
+    return _SOURCE.sub(lambda _: f'source_filename = "{name}"', text, count=1).encode()
 
 
 def _of_ir(content: bytes, file: Path, target: str) -> bytes:
@@ -122,7 +127,9 @@ def _of_ir(content: bytes, file: Path, target: str) -> bytes:
 
 
 def _check(llvm: Library, module: Module, file: Path) -> None:
-    """Make sure that a module is valid and defines a function.
+    """Make sure that a module is valid and defines a function, and that LLVM knows its functions' processors.
+
+    An unknown processor ends the process, here instead of in some pass.
 
     Raises:
         ProgramError: It does not.
@@ -132,6 +139,7 @@ def _check(llvm: Library, module: Module, file: Path) -> None:
         raise ProgramError(f"LLVM finds {file.name} invalid ({_line(wrong)}): make it again")
     if not defined(llvm, module):
         raise ProgramError(f"{file.name} defines no function: choose a file with code")
+    module.run(_PROCESSORS)
 
 
 def _reduce(llvm: Library, module: Module, function: str, file: Path) -> None:

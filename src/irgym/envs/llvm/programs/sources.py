@@ -14,6 +14,7 @@ from irgym.envs.llvm.programs.uris import CSMITH_FAMILY
 from irgym.llvmir.programs.clang import clang_version
 from irgym.llvmir.programs.files import SourceFile, file_of, function_of
 from irgym.llvmir.programs.included import Included
+from irgym.llvmir.programs.machines import MACHINES
 from irgym.measure.code_digest import digest_of
 from irgym.measure.opening import Opener
 from irgym.measure.store import Store, digest, stem_of
@@ -61,12 +62,10 @@ class Sources(Closing):
 
         Raises:
             BackendError: LLVM, the C compiler or csmith is not installed.
-            IrgymError: There is no such aim.
+            IrgymError: There is no such aim, or no such target.
             ProgramError: The file cannot be read or compiled, is no valid module, or has no such function.
             StorageError: A package cannot be fetched, or the cache folder cannot be written.
         """
-        if aim not in AIMS:
-            raise IrgymError(f"there is no aim {aim!r}: choose among {', '.join(AIMS)}")
         is_random = program.family == CSMITH_FAMILY
         source = generated(program.numbers["seed"]) if is_random else file_of(program)
         return self.of_file(source, function_of(program), aim, target)
@@ -83,6 +82,10 @@ class Sources(Closing):
         Raises:
             IrgymError: As for `module`.
         """
+        if aim not in AIMS:
+            raise IrgymError(f"there is no aim {aim!r}: choose among {', '.join(AIMS)}")
+        if target not in MACHINES:
+            raise IrgymError(f"llvm has no target {target!r}: choose among {', '.join(MACHINES)}")
         file = source.path
         content: str | bytes = content_of_program(file, LARGEST)
         if source.compiled and not source.pinned:
