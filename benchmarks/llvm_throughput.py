@@ -36,7 +36,7 @@ WHOLE = len(PIPELINES) + len(GROUPS)
 
 START = """
 import irgym, gymnasium
-env = gymnasium.make("irgym/Llvm-v0", programs="llvm://kernels/sorting.c")
+env = gymnasium.make("irgym/Llvm-v0", programs=["llvm://kernels/sorting.c"])
 env.reset(seed=0)
 """
 
