@@ -40,15 +40,6 @@ def generated(seed: int) -> SourceFile:
     return SourceFile(file, (f"-I{folder}",))
 
 
-def csmith_version() -> str:
-    """Return csmith's version.
-
-    Raises:
-        BackendError: It is not installed.
-    """
-    return _version(_installed()[0])
-
-
 def _installed() -> tuple[Path, Path]:
     """Return csmith, and the folder of its headers."""
     found = shutil.which(PROGRAM)

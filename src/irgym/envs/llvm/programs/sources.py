@@ -25,7 +25,7 @@ SECONDS = 30.0
 CODE = (
     "envs/llvm/compiling/library.py",
     "envs/llvm/compiling/native",
-    *(f"envs/llvm/programs/{name}.py" for name in ("csmith", "editing", "preparing")),
+    *(f"envs/llvm/programs/{name}.py" for name in ("editing", "preparing")),
     *(f"llvmir/programs/{name}.py" for name in ("clang", "files", "machines")),
 )
 """Sources of irgym that prepare modules."""
