@@ -116,9 +116,12 @@ def _environment_of_file(path: Path) -> "tuple[Environment, str]":
     found = [
         (environment, uri) for environment in _environments() if (uri := environment.program_of(path, ()))
     ]
+    found = [pair for pair in found if not pair[0].yields_files] or found
     if len(found) != 1:
         what = "could be a program of several environments" if found else "is of no environment that knows it"
-        raise ProgramError(f"{path} {what}: name the environment, as in linalg:{path} or hlo:{path}")
+        names = [environment.name for environment, _ in found] or ["linalg", "hlo"]
+        named = " or ".join(f"{name}:{path}" for name in names)
+        raise ProgramError(f"{path} {what}: name the environment, as in {named}")
     return found[0]
 
 

@@ -73,6 +73,7 @@ class Environment(ABC):
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
         grammar: The grammar of its URIs, from which grids of programs are made, if there is one. A variant of
             another environment has that one's.
+        yields_files: Whether files that another environment takes too are its own only if it is named.
         outline: Actions and observations of all its tasks, where no program has to be opened to know them;
             Gymnasium environments then start without a program.
     """
@@ -93,6 +94,7 @@ class Environment(ABC):
     accepts: str = ""
     part_forms: Mapping[str, str] = MappingProxyType({})
     grammar: Grammar | None = None
+    yields_files: bool = False
     outline: tuple[ActionSpace, Mapping[str, ObservationView]] | None = None
 
     @abstractmethod

@@ -1,8 +1,9 @@
 """The environment that `irgym` commands and Gymnasium know as `llvm`."""
 
 import weakref
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from irgym.base.errors import BackendError
 from irgym.core.baseline import Pipeline
@@ -18,6 +19,7 @@ from irgym.envs.llvm.programs import datasets
 from irgym.envs.llvm.programs.sources import Sources
 from irgym.envs.llvm.programs.uris import GRAMMAR, family_of, parse_uri
 from irgym.envs.llvm.task import PIPELINES, LlvmTask
+from irgym.llvmir.programs.files import is_program
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.store import content_digest
 
@@ -55,6 +57,7 @@ class LlvmEnvironment(Environment):
     )
     validation_inputs = 2
     grammar = GRAMMAR
+    yields_files = True
 
     def __init__(self) -> None:
         self._pools: dict[str, Pool] = {}
@@ -94,6 +97,11 @@ class LlvmEnvironment(Environment):
     def canonical(self, uri: str) -> str:
         """Return the canonical URI of a program."""
         return parse_uri(uri).uri
+
+    def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
+        """Return the URI of a file of C or of LLVM's IR; None for other objects."""
+        del inputs
+        return f"llvm:{program}" if isinstance(program, Path) and is_program(program) else None
 
     def _opened(self, backend: str) -> Sources:
         if backend not in self._sources:
