@@ -59,10 +59,10 @@ class Library:
             self.native = ctypes.CDLL(str(build()))
         except OSError as error:
             raise BackendError(f"{llvm.library.name} cannot be loaded ({error}): reinstall it") from error
-        for target in _TARGETS:
+        self._targets = [name for name in _TARGETS if hasattr(self._llvm, f"LLVMInitialize{name}Target")]
+        for target in self._targets:
             for part in _PARTS:
-                if hasattr(self._llvm, f"LLVMInitialize{target}{part}"):
-                    self.function(f"LLVMInitialize{target}{part}", None)()
+                self.function(f"LLVMInitialize{target}{part}", None)()
         numbers = [c_uint() for _ in range(3)]
         self.function("LLVMGetVersion", None, *[POINTER(c_uint)] * 3)(*map(byref, numbers))
         self.version = ".".join(str(number.value) for number in numbers)
@@ -139,7 +139,7 @@ class Library:
         find = self.function("LLVMGetTargetFromTriple", c_int, c_char_p, POINTER(p), POINTER(p))
         if find(triple.encode(), byref(target), byref(error)):
             raise ProgramError(
-                f"the module is for {triple}, and irgym has {' and '.join(_TARGETS)}: "
+                f"the module is for {triple}, and this LLVM makes code for {' and '.join(self._targets)}: "
                 "compile it for one of them"
             )
         make = self.function("LLVMCreateTargetMachine", p, p, *[c_char_p] * 3, c_int, c_int, c_int)
