@@ -19,7 +19,7 @@ GUIDES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").
 REFERENCE = sorted((ROOT / "docs" / "reference").glob("*.md"))
 MEASURED = sorted((ROOT / "docs" / "measured").glob("*.md"))
 PAGES = [*GUIDES, *REFERENCE, *MEASURED]
-WORDS = 34_850
+WORDS = 35_700
 """Words of the guides, at most."""
 
 

@@ -73,7 +73,7 @@ class Environment(ABC):
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
         grammar: The grammar of its URIs, from which grids of programs are made, if there is one. A variant of
             another environment has that one's.
-        yields_files: Whether files that another environment takes too are its own only if it is named.
+        yields_files: Whether it takes files that another environment takes too only where it is named.
         outline: Actions and observations of all its tasks, where no program has to be opened to know them;
             Gymnasium environments then start without a program.
     """

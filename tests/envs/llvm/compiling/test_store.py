@@ -1,4 +1,4 @@
-"""Store and pool: a crash costs its own request only; sizes of code; the names of passes."""
+"""Store and pool: a crash costs one request only; sizes of code; the names of passes."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What is known of the modules that passes make of a program, shared by all its tasks."""
+"""Cache of the modules that passes make of a program, shared by all its tasks."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What costs depend on beside the program: LLVM and irgym's code. Nothing is loaded here."""
+"""The text that tells costs of different LLVMs and of different code of irgym apart."""
 
 from irgym.envs.llvm.compiling.installed import llvm_named
 from irgym.measure.code_digest import digest_of
