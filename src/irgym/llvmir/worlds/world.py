@@ -13,6 +13,9 @@ from irgym.llvmir.worlds.numbers import Known, boundary, mixed, special
 _BELOW = 6
 """Least bound of small arguments: all of memory may be 0, but sizes may not."""
 
+LETTERS = b"abyzABYZ0123456789\0+-*/=.,:;<>()[]{}\"'%&|!?#$@\\^_~ \t\r\nexFX"
+"""Bytes that occur in texts."""
+
 _OBJECTS = (1 << 11) - 2
 """Number of objects to which pointers may point."""
 
@@ -33,6 +36,8 @@ class Style:
         alone: Whether callees in the module are replaced by random results.
         changed: Whether variables of the module have random values.
         floats: Floating-point numbers to draw from in most other cases; empty for any.
+        letters: Share of the bytes that are letters, digits and signs, as in texts.
+        data: Share of numbers in memory with random bits, besides `wild`.
     """
 
     known: int = 0
@@ -46,6 +51,8 @@ class Style:
     alone: bool = False
     changed: bool = False
     floats: tuple[float, ...] = ()
+    letters: int = 0
+    data: int = 0
 
 
 STYLES = (
@@ -112,6 +119,11 @@ class World:
         if kind.floating:
             return bits_of(self._float(choice, random, kind.size), kind.size)
         below = self.style.below if key < ARGUMENTS else max(self.style.below, _BELOW)
+        if key < ARGUMENTS:
+            if kind.bits == 8 and random // 1000 % 100 < self.style.letters:
+                return LETTERS[random // 100_000 % len(LETTERS)]
+            if random // 1000 % 100 < self.style.data:
+                return mixed(random, kind.bits) & kind.mask
         return self._integer(choice, random, kind.bits, below) & kind.mask
 
     def _integer(self, choice: int, random: int, bits: int, below: int) -> int:

@@ -30,7 +30,7 @@ class Entry:
 
 
 def entries(before: Program, after: Program) -> list[Entry]:
-    """Return the entries of a module: its visible functions, and internal ones whose address is taken in both."""
+    """Return the visible functions of a module, and internal ones whose address is taken in both forms."""
     taken = _address_taken(before.module) & _address_taken(after.module)
     found: list[Entry] = []
     for name, function in before.module.functions.items():
@@ -54,16 +54,18 @@ def same_signature(before: ModuleText, after: ModuleText, entry: Entry) -> bool:
 
 
 def reached(module: ModuleText, name: str) -> list[str]:
-    """Return the functions of the module that a function mentions, directly or through others, itself first."""
+    """Return the functions that a function mentions, itself first, directly or through other symbols."""
     found: dict[str, None] = {}
     waiting = [name]
     while waiting:
         known = waiting.pop()
-        if known in found or known not in module.functions:
+        if known in found:
             continue
         found[known] = None
-        waiting += globals_in("\n".join(module.functions[known].lines))
-    return list(found)
+        function = module.functions.get(known)
+        said = "\n".join(function.lines) if function else module.entries.get(known, "").partition(" = ")[2]
+        waiting += globals_in(said)
+    return [known for known in found if known in module.functions]
 
 
 def kept(before: Program, after: Program) -> Iterator[str]:

@@ -73,7 +73,7 @@ class Likeness:
         return None if origin is None else (origin << REGION_BITS) | (address & _OFFSETS)
 
     def alike(self, wanted: object, found: object) -> bool:
-        """Say whether a value equals the original's: anything equals poison, and matched objects are equal."""
+        """Say whether a value equals the original's: anything equals poison, and matched objects do."""
         if wanted is POISON:
             return True
         if isinstance(wanted, tuple) and isinstance(found, tuple):

@@ -1,8 +1,8 @@
 """Runs of a function of a module, of which only what others can observe is recorded or compared.
 
-The modules before and after LLVM's passes have other blocks, names and variables. What must be the same are the
-calls of external functions with their arguments and the memory that they see, the result, and the memory that the
-caller sees at the end. Functions of the module are executed, so that it does not matter which ones are inlined.
+The modules before and after LLVM's passes have other blocks, names and variables. What must be the same are
+the calls of external functions with their arguments and the memory that they see, the result, and the memory
+that the caller sees at the end. Functions of the module are executed, so that inlining makes no difference.
 """
 
 from collections.abc import Iterable
@@ -179,7 +179,9 @@ class Observer(Running):
             for value in arguments
         )
 
-    def happens(self, what: object, arguments: tuple[Any, ...], call: Call | None, access: Access) -> Happening:
+    def happens(
+        self, what: object, arguments: tuple[Any, ...], call: Call | None, access: Access
+    ) -> Happening:
         """Record an observable event, or compare it with the original's.
 
         Args:

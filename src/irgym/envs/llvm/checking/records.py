@@ -1,4 +1,4 @@
-"""Records of runs by what others can observe: calls, the memory that callees and the caller see, the result."""
+"""Records of runs by what others can observe: calls, the memory that others see, the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -16,24 +16,35 @@ from irgym.llvmir.interpreter.program import Code, Places, Program, Rules
 from irgym.llvmir.interpreter.traces import Differs, Trace
 from irgym.llvmir.ir.modules import ModuleText
 from irgym.llvmir.ir.syntax import bare
-from irgym.llvmir.worlds.exploring import DRAWN, Explorer, Run, Setting
+from irgym.llvmir.worlds.exploring import Explorer, Run, Setting
 from irgym.llvmir.worlds.numbers import known_in
-from irgym.llvmir.worlds.world import STYLES, World
+from irgym.llvmir.worlds.world import STYLES, Style, World
 
 TOLERANCE = "bit for bit"
 """The tolerance of comparisons, for messages."""
 
-STEPS, PATIENT = 4_000, 50_000
+STEPS, PATIENT = 6_000, 60_000
 """Greatest number of instructions of a run, and while no run of a function has ended so far."""
 
-FUNCTION_STEPS, MODULE_STEPS = 120_000, 2_500_000
+FUNCTION_STEPS, MODULE_STEPS = 400_000, 5_000_000
 """Approximate greatest number of instructions of all runs of a function of the original, and of a module."""
 
 LONGER = 5
 """Limit on the instructions of the optimised form, as a multiple of those of the original."""
 
-_TRIES = 240
+_TRIES, _WORLDS = 600, 96
+"""Greatest number of changed worlds of a function, and of worlds drawn for each input."""
+
+_STYLES = (
+    *(replace(style, alone=False) for style in STYLES),
+    Style(known=30, below=6, letters=90),
+    Style(known=10, below=8, data=60),
+    Style(known=85, below=12, again=20),
+    Style(known=10, below=20, letters=60, changed=True),
+    Style(known=20, edges=20, below=5, data=90, again=20),
+)
 _NAMED = 4
+_CASES = ("tie", "above", "below")
 
 
 @dataclass
@@ -60,10 +71,11 @@ class Findings:
 def compared(before: str, after: str, inputs: int, seed: int) -> Validation:
     """Compare a module after passes with the module before them, by what can be observed of its functions.
 
-    Every function that other modules can call, and every internal one whose address is taken in both modules, runs
-    in random worlds: on random arguments and memory, with callees of the module executed and external ones answered
-    at random, alike for both forms. The optimised form must make the same external calls with the same arguments
-    and memory, return the same and leave the same memory behind, wherever the original has defined behaviour.
+    Every function that other modules can call, and every internal one whose address is taken in both modules,
+    runs in random worlds: on random arguments and memory, with callees of the module executed and external ones
+    answered at random, alike for both forms. The optimised form must make the same external calls with the same
+    arguments and memory, return the same and leave the same memory behind, wherever the original has defined
+    behaviour.
 
     Args:
         before: Text of the module before the passes, as LLVM prints it.
@@ -91,7 +103,7 @@ class Comparison:
         first, second = ModuleText.read(before), ModuleText.read(after)
         places = Places()
         aliasing = Aliasing(first.entries)
-        self._before = Program(first.informed(second), places, Rules(True, aliasing, LIBRARY))
+        self._before = Program(first.informed(second), places, Rules(True, aliasing, LIBRARY, records=True))
         self._after = Program(second, places, Rules(True, None, LIBRARY))
         self._inputs = inputs
         self._seed = seed
@@ -101,7 +113,7 @@ class Comparison:
         )
         self._setting = Setting(
             starts=self._original,
-            styles=tuple(replace(style, alone=False) for style in STYLES),
+            styles=_STYLES,
             steps=STEPS,
             patient=PATIENT,
             tries=_TRIES,
@@ -162,8 +174,10 @@ class Comparison:
         lines = [line for each in (code, other, *others) for line in _lines(each)]
         setting = replace(self._setting, all_steps=steps)
         explorer = Explorer(self._before, code, known_in(lines), self._seed, setting, others)
-        explorer.draw(range(DRAWN * self._inputs))
+        explorer.draw(range(_WORLDS * self._inputs))
         explorer.reach()
+        watched = ((each, name) for each in (code, *others) for name in sorted(each.watched))
+        explorer.stress({each.label(name): _CASES for each, name in watched})
         return explorer
 
     def _original(
