@@ -15,13 +15,13 @@ import tyro
 
 from irgym.base.errors import ProgramError
 from irgym.envs.cse.ir.analysis import analysed
-from irgym.envs.cse.programs.files import SourceFile
 from irgym.envs.cse.programs.functions import FUNCTIONS, functions
 from irgym.envs.cse.programs.sources import Sources
 from irgym.llvmir.ir.modules import ModuleText
 from irgym.llvmir.ir.syntax import bare
+from irgym.llvmir.programs.files import SourceFile
 from irgym.llvmir.programs.packages.fetching import unpacked
-from irgym.llvmir.programs.packages.pinned import Package, packages
+from irgym.llvmir.programs.packages.pinned import Package, packages_of
 
 GROUPS = ((3, 4), (5, 8), (9, 16), (17, 32), (33, 64))
 """Ranges of the number of candidates."""
@@ -77,7 +77,7 @@ def main(options: Options) -> None:
     seen: set[tuple[str, ...]] = set()
     totals: Counter[str] = Counter()
     with Sources() as sources:
-        for package in packages().values():
+        for package in packages_of("cse").values():
             found = found_in(package, sources, options, seen)
             counts = [count for names in found.values() for count in names.values()]
             groups = [sum(1 for count in counts if low <= count <= high) for low, high in GROUPS]

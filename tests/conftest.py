@@ -44,11 +44,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     config.add_cleanup(lambda: os.environ.pop(BUILT))
     built = Path(folder.name) / "built"
-    for shared in ("linalg", "graph", "cse"):
+    for shared in ("linalg", "graph", "cse", "llvm"):
         (built / shared).mkdir(parents=True)
-    # Files under names made of all that they depend on: the engine, which takes half a minute, and modules.
-    (cache_dir() / "hlo").mkdir(parents=True, exist_ok=True)
-    (built / "hlo").symlink_to(cache_dir() / "hlo")
+    # Files under names made of all that they depend on: the engine, which takes half a minute, and modules;
+    # the C that walks through LLVM's modules, which takes ten seconds.
+    for shared in ("hlo", "llvm/native"):
+        (cache_dir() / shared).mkdir(parents=True, exist_ok=True)
+        (built / shared).symlink_to(cache_dir() / shared)
     os.environ[BUILT] = str(built)
     os.environ["WANDB_MODE"] = "offline"  # no test goes to the network
     os.environ["SB3_LOGDIR"] = str(Path(folder.name) / "sb3")  # else each model leaves a folder behind

@@ -36,6 +36,7 @@ SEEDS = {
     "hlo/passes": (0,),
     "hostile/files": (0, 4),
     "linalg/schedules": (0,),
+    "llvm/orders": (0,),
     "loops/schedules": (0, 1),
 }
 """Seeds of each fuzzer, which take twenty seconds in all."""

@@ -30,6 +30,7 @@ OF_TOYS = dict.fromkeys(
         ("graph", CONVOLUTIONS, False, SHARED),
         ("graph-taso", TRANSFORMER, False, SHARED),
         ("cse", "cse://kernels/sorting.c#quick_sort", True, {}),
+        ("llvm", "llvm://kernels/sorting.c", True, {}),
         ("linalg", "linalg://matmul/12x10x7", False, {}),
         ("linalg-swaps", "linalg-swaps://matmul/12x10x7", False, {}),
         ("linalg-scores", "linalg-scores://matmul/12x10x7", False, {}),

@@ -28,6 +28,7 @@ ENVIRONMENTS: "Registry[Environment]" = Registry(
         "graph-taso": "irgym.envs.graph.environment:GRAPH_TASO",
         "cse": "irgym.envs.cse.environment:CSE",
         "superpmi": "irgym.envs.cse.superpmi.environment:SUPERPMI",
+        "llvm": "irgym.envs.llvm.environment:LLVM",
         "linalg": "irgym.envs.linalg.environment:LINALG",
         "linalg-swaps": "irgym.envs.linalg.environment:LINALG_SWAPS",
         "linalg-scores": "irgym.envs.linalg.environment:LINALG_SCORES",

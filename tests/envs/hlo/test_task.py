@@ -17,12 +17,12 @@ from irgym.envs.hlo.actions import SPACE, STOP
 from irgym.envs.hlo.compiling.engine import load_engine
 from irgym.envs.hlo.compiling.pipelines import ORDERS
 from irgym.envs.hlo.compiling.pool import Pool
-from irgym.envs.hlo.compiling.store import Failure
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.observing.features import FEATURES
 from irgym.envs.hlo.observing.observations import VIEWS
 from irgym.envs.hlo.task import HloTask
 from irgym.gym.env import TaskEnv
+from irgym.measure.passes.store import Failure
 from irgym.measure.target import host_target
 from irgym.search.rollouts import most_probable, outcome
 

@@ -9,11 +9,11 @@ import pytest
 
 from irgym.base.errors import StorageError
 from irgym.envs.cse.environment import CSE
-from irgym.envs.cse.programs.files import SourceFile
 from irgym.envs.cse.programs.functions import functions
 from irgym.envs.cse.programs.sources import Sources
+from irgym.llvmir.programs.files import SourceFile
 from irgym.llvmir.programs.packages.fetching import unpacked
-from irgym.llvmir.programs.packages.pinned import Package, packages
+from irgym.llvmir.programs.packages.pinned import Package, packages_of
 
 SOURCE = """
 #include "most.h"
@@ -57,5 +57,5 @@ def test_packages_are_in_one_split_and_their_functions_in_the_data_set():
     dataset = CSE.dataset("packages")
     for split in ("train", "test"):
         names = {CSE.family(uri) for uri in dataset.split(split)}
-        assert names == {name for name, package in packages().items() if package.split == split}
+        assert names == {name for name, package in packages_of("cse").items() if package.split == split}
     assert len(dataset.train) + len(dataset.test) == sum(map(len, functions().values())) >= 1000

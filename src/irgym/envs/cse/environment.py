@@ -9,7 +9,6 @@ from typing import Any
 from irgym.base.errors import BackendError, ProgramError
 from irgym.core.baseline import Pipeline
 from irgym.core.bench import Bench
-from irgym.core.catalogue import begins, mentions
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
 from irgym.core.paper_recipes import JIT_CSE
@@ -19,13 +18,12 @@ from irgym.core.task import Task
 from irgym.envs.cse.compiling.export import MODULE_FORMS, export_module
 from irgym.envs.cse.compiling.toolchain import INSTALL, llvm_version, z3_version
 from irgym.envs.cse.programs import datasets
-from irgym.envs.cse.programs.files import file_of
-from irgym.envs.cse.programs.preparing import BITCODE
 from irgym.envs.cse.programs.sources import Sources, content_of
 from irgym.envs.cse.programs.targets import TARGETS, target_named
-from irgym.envs.cse.programs.uris import GRAMMAR, C, function_of, member_of, parse_uri
+from irgym.envs.cse.programs.uris import GRAMMAR, parse_uri
 from irgym.envs.cse.task import CHECKS, PIPELINES, CseTask
 from irgym.llvmir.programs.clang import clang_version
+from irgym.llvmir.programs.files import file_of, function_of, is_program, member_of
 from irgym.measure.isolation.protocol import GIB, Limits
 
 BACKEND = "llvm"
@@ -142,15 +140,7 @@ class CseEnvironment(Environment):
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of C or of LLVM's IR; None for other objects."""
         del inputs
-        if not isinstance(program, Path):
-            return None
-        suffix = program.suffix.lower()
-        readable = (
-            suffix == C
-            or (suffix == ".ll" and mentions(program, "define "))
-            or (suffix == ".bc" and begins(program, *BITCODE))
-        )
-        return f"cse:{program}" if readable else None
+        return f"cse:{program}" if isinstance(program, Path) and is_program(program) else None
 
     def dataset_names(self) -> list[str]:
         """Return the names of the data sets."""

@@ -2,9 +2,9 @@
 
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.envs.hlo.checking.checks import check_source, problem_of, special_problems_of
-from irgym.envs.hlo.compiling.engine import PassFailure
 from irgym.envs.hlo.compiling.execution import CompileFailure, compare, time_module
 from irgym.envs.hlo.compiling.store import read_program, store
+from irgym.measure.passes.store import PassFailure
 from irgym.measure.timing import Timing
 
 

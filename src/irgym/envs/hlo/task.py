@@ -19,11 +19,11 @@ from irgym.envs.hlo.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.hlo.compiling.export import FORMS, export
 from irgym.envs.hlo.compiling.modules import Node, PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.compiling.pipelines import FINISHING, ORDERS, schedule_of
-from irgym.envs.hlo.compiling.store import Failure
 from irgym.envs.hlo.compiling.toolchain import toolchain
 from irgym.envs.hlo.observing.opcodes import OPCODES
 from irgym.envs.hlo.programs.uris import source_file
 from irgym.envs.hlo.state import HloState
+from irgym.measure.passes.store import Failure
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 

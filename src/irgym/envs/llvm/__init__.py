@@ -1,1 +1,1 @@
-"""LLVM: the order of the passes of LLVM."""
+"""Orders of the passes of LLVM."""

@@ -20,7 +20,10 @@ TIMEOUT_S = 300.0
 SHOWN = 2
 """Number of clang's messages that an error quotes."""
 
-FLAGS = ("-O1", "-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-g0", "-w")
+UNOPTIMISED = ("-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-g0", "-w")
+"""Options of clang for unoptimised IR, beside the level that it is made for."""
+
+FLAGS = ("-O1", *UNOPTIMISED)
 """Options of clang. Without -O1, clang marks functions `optnone`, and LLVM does not optimise them."""
 
 _INCLUDED = re.compile(rb'^# \d+ "([^"<]+)"', re.MULTILINE)
@@ -52,34 +55,48 @@ def searched() -> tuple[str, ...]:
     return tuple(f"-I{Path(folder).absolute()}" for folder in folders if folder)
 
 
-def compiled(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
+def compiled(source: Path, target: str, options: Sequence[str] = (), flags: Sequence[str] = FLAGS) -> bytes:
     """Compile a file of C to IR text.
 
     Args:
         source: The file; headers in its folder are found.
         target: Name of the target.
         options: Further options: header folders and macros.
+        flags: Level of optimisation, and what belongs to it.
 
     Raises:
         BackendError: The compiler is not installed.
         ProgramError: clang refuses the file; the message quotes clang.
     """
-    return _made(source, target, ("-S", "-emit-llvm", *options))
+    return _made(source, target, (*flags, "-S", "-emit-llvm", *options))
 
 
-def preprocessed(source: Path, target: str, options: Sequence[str] = ()) -> bytes:
+def preprocessed(
+    source: Path, target: str, options: Sequence[str] = (), flags: Sequence[str] = FLAGS
+) -> bytes:
     """Preprocess a file of C, which yields all the text that its IR depends on.
 
     Args:
         source: See `compiled`.
         target: See `compiled`.
         options: See `compiled`.
+        flags: See `compiled`.
 
     Raises:
         BackendError: The compiler is not installed.
         ProgramError: An included file is missing.
     """
-    return _made(source, target, ("-E", *options))
+    return _made(source, target, (*flags, "-E", *options))
+
+
+def zig_environment(folder: str) -> dict[str, str]:
+    """Return the environment variables of a call of zig.
+
+    Args:
+        folder: Where files go that only this call needs.
+    """
+    others = {name: value for name, value in os.environ.items() if name != SEARCHED}
+    return {**others, "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
 
 
 def included(text: bytes) -> set[str]:
@@ -93,13 +110,11 @@ def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
     with TemporaryDirectory(prefix="irgym-") as folder:
         made = Path(folder) / "made"
         command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
-        command += [*FLAGS, *options, "-o", str(made), str(source.absolute())]
-        others = {name: value for name, value in os.environ.items() if name != SEARCHED}
-        caches = {"ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "cse" / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
+        command += [*options, "-o", str(made), str(source.absolute())]
         try:
             done = subprocess.run(
                 command,
-                env={**others, **caches},
+                env=zig_environment(folder),
                 cwd=folder,
                 capture_output=True,
                 text=True,

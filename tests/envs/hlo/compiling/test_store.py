@@ -10,10 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.envs.hlo.actions import KIND, PASSES
-from irgym.envs.hlo.compiling import pool as pool_module
-from irgym.envs.hlo.compiling.engine import PassFailure, load_engine
-from irgym.envs.hlo.compiling.pool import Pool
-from irgym.envs.hlo.compiling.store import Failure, Request, Store, Summary
+from irgym.envs.hlo.compiling.engine import load_engine
+from irgym.envs.hlo.compiling.pool import LIMITS, Pool, failed_check
+from irgym.envs.hlo.compiling.store import Request, Store, Summary
+from irgym.measure.passes.pool import PassPool
+from irgym.measure.passes.store import Failure, PassFailure
 
 pytestmark = pytest.mark.usefixtures("engine")
 
@@ -131,9 +132,8 @@ def test_a_pass_that_fails_is_a_failure_and_nothing_is_lost(programs, monkeypatc
 
 
 def test_an_abort_costs_its_own_request_only(programs, monkeypatch):
-    monkeypatch.setattr(pool_module, "_MODULE", "aborting_store")
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
-    processes = Pool(1)
+    processes = PassPool[Request, Summary]("aborting_store", "XLA", LIMITS, 1, failed_check)
     requests = [Request(programs[0], (), KIND[name], False) for name in ("algsimp", "cse", "dce")]
     try:
         first, failed, last = processes.step(requests)

@@ -4,14 +4,10 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from irgym.base.errors import ProgramError
 from irgym.base.reading import content_of_program
 from irgym.envs.cse.compiling import llvm
-from irgym.envs.cse.programs.uris import C
 from irgym.llvmir.programs.clang import compiled
-
-BITCODE = (b"BC\xc0\xde", b"\xde\xc0\x17\x0b")
-"""Magic numbers of bitcode, bare and in a wrapper."""
+from irgym.llvmir.programs.files import BITCODE, C, ir_text
 
 _UNTOUCHED = re.compile(r"^(attributes #\d+ = \{.*) optnone\b", re.MULTILINE)
 """The attribute `optnone`, under which LLVM skips a function; compilers set it at -O0."""
@@ -32,15 +28,8 @@ def prepared(path: str, target: str, options: Sequence[str] = ()) -> bytes:
     file = Path(path)
     is_source = file.suffix.lower() == C
     content = compiled(file, target, options) if is_source else content_of_program(file)
-    module = llvm.read(content if content.startswith(BITCODE) else _text(content, file), file.name)
+    module = llvm.read(content if content.startswith(BITCODE) else ir_text(content, file), file.name)
     text = str(module)
     if _UNTOUCHED.search(text):
         module = llvm.read(_UNTOUCHED.sub(r"\1", text), file.name)
     return llvm.prepare(module, target).encode()
-
-
-def _text(content: bytes, file: Path) -> str:
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ProgramError(f"{file} is neither LLVM's IR as text nor bitcode: name a file that is") from error

@@ -1,7 +1,6 @@
 """Prepared modules of programs: each is made once, in a child, and kept in the cache."""
 
 from collections import OrderedDict
-from collections.abc import Mapping
 from pathlib import Path
 
 from irgym.base.closing import Closing
@@ -11,12 +10,12 @@ from irgym.core.cost import Call
 from irgym.core.uri import ProgramUri
 from irgym.envs.cse.compiling.toolchain import llvm_version
 from irgym.envs.cse.ir.analysis import Analysed, analysed
-from irgym.envs.cse.programs.files import SourceFile
-from irgym.envs.cse.programs.uris import function_of, listed, member_of
 from irgym.llvmir.ir.linking import aliasee
 from irgym.llvmir.ir.modules import ModuleText
 from irgym.llvmir.ir.syntax import bare
-from irgym.llvmir.programs.clang import FLAGS, clang_version, included
+from irgym.llvmir.programs.clang import FLAGS, clang_version
+from irgym.llvmir.programs.files import SourceFile, function_of, listed, member_of
+from irgym.llvmir.programs.included import Included
 from irgym.measure.code_digest import digest_of
 from irgym.measure.opening import Opener
 from irgym.measure.store import Store, content_digest, digest, stem_of
@@ -26,8 +25,8 @@ SECONDS = 30.0
 
 CODE = (
     "envs/cse/compiling",
-    *(f"envs/cse/programs/{name}.py" for name in ("files", "lowering", "preparing", "targets")),
-    *(f"llvmir/programs/{name}.py" for name in ("clang", "machines")),
+    *(f"envs/cse/programs/{name}.py" for name in ("lowering", "preparing", "targets")),
+    *(f"llvmir/programs/{name}.py" for name in ("clang", "files", "machines")),
 )
 """Sources of irgym that prepare modules."""
 
@@ -45,7 +44,7 @@ class Sources(Closing):
         self._opener = Opener("clang or LLVM", seconds=SECONDS)
         self._modules: OrderedDict[Path, ModuleText] = OrderedDict()
         self._named: dict[Path, list[str]] = {}
-        self._included = _Included(self._opener)
+        self._included = Included(self._opener)
 
     def module(self, source: SourceFile, target: str) -> Path:
         """Return the file of a prepared module, preparing it if needed.
@@ -120,37 +119,6 @@ class Sources(Closing):
     def close(self) -> None:
         """End the child process."""
         self._opener.close()
-
-
-class _Included:
-    """Digests of preprocessed C files, cached until one of the included files changes."""
-
-    def __init__(self, opener: Opener) -> None:
-        self._opener = opener
-        self._known: dict[tuple[SourceFile, str], tuple[Mapping[str, int], str]] = {}
-
-    def content(self, file: SourceFile, target: str) -> str:
-        """Return the digest of a preprocessed file.
-
-        Raises:
-            BackendError: The C compiler is not installed.
-            ProgramError: The file is no C, or an included file is missing.
-        """
-        changed, found = self._known.get((file, target), ({}, ""))
-        if not found or any(_changed(path) != when for path, when in changed.items()):
-            call = Call("irgym.llvmir.programs.clang:preprocessed", (file.path, target, file.options))
-            text = self._opener.call(call, str(file.path), check_size(file.path))
-            changed, found = {path: _changed(path) for path in included(text)}, content_digest(text)
-            self._known[file, target] = changed, found
-        return found
-
-
-def _changed(file: str) -> int:
-    """Return the modification time of a file, in nanoseconds; -1 if it is gone."""
-    try:
-        return Path(file).stat().st_mtime_ns
-    except OSError:
-        return -1
 
 
 def content_of(module: Path) -> str:

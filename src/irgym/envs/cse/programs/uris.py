@@ -1,19 +1,10 @@
 """URIs of programs: functions of irgym's kernels, of a package, or of a file."""
 
-from collections.abc import Sequence
-from functools import cache
-
 from irgym.base.errors import ProgramError
 from irgym.core.uri import Family, Files, Grammar, ProgramUri
 from irgym.envs.cse.programs.functions import functions
-from irgym.llvmir.programs.kernels import KERNELS
-from irgym.llvmir.programs.packages.pinned import packages
-
-C = ".c"
-"""The suffix of C."""
-
-SUFFIXES = (C, ".ll", ".bc")
-"""Suffixes of program files: C, and LLVM's IR as text or bitcode."""
+from irgym.llvmir.programs.files import SUFFIXES, kernels, listed, member_of
+from irgym.llvmir.programs.packages.pinned import packages_of
 
 KERNELS_FAMILY, PACKAGES_FAMILY = "kernels", "packages"
 
@@ -26,9 +17,6 @@ FAMILIES = {
     ),
 }
 """The families of programs."""
-
-SHOWN = 12
-"""Number of names that a message lists."""
 
 GRAMMAR = Grammar(
     "cse",
@@ -51,28 +39,8 @@ def parse_uri(uri: str) -> ProgramUri:
         raise ProgramError(f"{uri!r} names none of the kernels: choose one of {', '.join(kernels())}")
     if program.family == PACKAGES_FAMILY and member not in functions():
         name = member.partition("/")[0]
-        known = sorted(file for file in functions() if file.startswith(f"{name}/")) or sorted(packages())
+        known = sorted(file for file in functions() if file.startswith(f"{name}/")) or sorted(
+            packages_of("cse")
+        )
         raise ProgramError(f"{uri!r} names no file of the packages: choose one of {listed(known)}")
     return program
-
-
-def listed(names: Sequence[str]) -> str:
-    """Return the first names, and the number of the others, for a message."""
-    more = f" and {len(names) - SHOWN} more" if len(names) > SHOWN else ""
-    return ", ".join(names[:SHOWN]) + more
-
-
-@cache
-def kernels() -> tuple[str, ...]:
-    """Return the file names of irgym's kernels."""
-    return tuple(sorted(file.name for file in KERNELS.glob(f"*{C}")))
-
-
-def member_of(program: ProgramUri) -> str:
-    """Return the file of a program within its family; empty for the user's files."""
-    return program.body.partition("#")[0]
-
-
-def function_of(program: ProgramUri) -> str:
-    """Return the name of the function, without sigil; empty if the URI names none."""
-    return program.fragment or program.body.partition("#")[2]

@@ -23,7 +23,7 @@ from irgym.base.errors import ProgramError, explained
 from irgym.envs.hlo.checking.inputs import parameters, perturbed, random_arguments, turned, without_greatest
 from irgym.envs.hlo.checking.rounding import Exactness
 from irgym.envs.hlo.checking.special import with_special_numbers
-from irgym.envs.hlo.compiling.engine import Module, PassFailure, load_engine
+from irgym.envs.hlo.compiling.engine import Module, load_engine
 from irgym.envs.hlo.compiling.executable import Executable, compile_coarser, compile_module, compile_stablehlo
 from irgym.envs.hlo.programs.uris import STABLEHLO
 from irgym.measure.checking.agreement import Agreement
@@ -31,6 +31,7 @@ from irgym.measure.checking.expected import Expected, exactly, rounded
 from irgym.measure.checking.numbers import Array, is_fractional, numbers_of
 from irgym.measure.checking.problem import Problem, best_problem, problem
 from irgym.measure.machine import restart_clock
+from irgym.measure.passes.store import PassFailure
 
 TOLERANCE = (
     "each number within a few times the effect of coarser rounding on the original on XLA:CPU; whole and"

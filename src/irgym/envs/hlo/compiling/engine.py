@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.base.errors import BackendError, IrgymError, ProgramError
+from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.hlo.compiling.native.build import build
+from irgym.measure.passes.store import PassFailure
 
 _SIGNATURES: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "error": (c_char_p, ()),
@@ -51,10 +52,6 @@ _NEGATIVE_ZERO = re.compile(r"(?<=[\s,{(])-0(?=[\s,})])")
 
 REASON = 240
 """Greatest length of an error message of XLA, in characters; some contain the whole program."""
-
-
-class PassFailure(IrgymError):
-    """A pass rejected a module, which may be invalid since; the message is XLA's."""
 
 
 class Engine:

@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 
 from irgym.envs.hlo.actions import PASSES
 from irgym.envs.hlo.compiling.pool import Pool
-from irgym.envs.hlo.compiling.store import Failure, Request, Summary
+from irgym.envs.hlo.compiling.store import Request, Summary
 from irgym.envs.hlo.observing.opcodes import COUNTED
+from irgym.measure.passes.store import Failure
 
 KNOWN = 50_000
 """Greatest number of transitions of a program in the cache; a full cache is cleared."""

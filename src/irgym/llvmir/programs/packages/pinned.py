@@ -23,6 +23,7 @@ class Package:
         sources: Patterns of the compiled files, relative to the archive's folder.
         include: Header folders, likewise.
         define: Macros, `NAME` or `NAME=VALUE`.
+        only: The one environment that takes programs from it; empty where all do.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Package:
     sources: tuple[str, ...]
     include: tuple[str, ...] = ()
     define: tuple[str, ...] = ()
+    only: str = ""
 
     def options(self, folder: Path) -> tuple[str, ...]:
         """Return the compiler options.
@@ -55,6 +57,19 @@ def packages() -> Mapping[str, Package]:
     }
 
 
+def packages_of(environment: str) -> Mapping[str, Package]:
+    """Return the packages from which an environment takes programs, by name."""
+    return {name: package for name, package in packages().items() if package.only in ("", environment)}
+
+
 def _package(name: str, entry: Mapping[str, Any]) -> Package:
     lists = {key: tuple(entry.get(key, ())) for key in ("sources", "include", "define")}
-    return Package(name, entry["version"], entry["split"], entry["url"], entry["sha256"], **lists)
+    return Package(
+        name,
+        entry["version"],
+        entry["split"],
+        entry["url"],
+        entry["sha256"],
+        only=entry.get("only", ""),
+        **lists,
+    )

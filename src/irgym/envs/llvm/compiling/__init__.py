@@ -1,0 +1,1 @@
+"""From passes to modules, object code and files."""

@@ -1,0 +1,1 @@
+"""C that walks through modules, built on first use."""

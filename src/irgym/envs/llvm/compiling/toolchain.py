@@ -1,0 +1,23 @@
+"""What costs depend on beside the program: LLVM and irgym's code. Nothing is loaded here."""
+
+from irgym.envs.llvm.compiling.installed import llvm_named
+from irgym.measure.code_digest import digest_of
+
+CODE = (
+    "envs/llvm/actions.py",
+    "envs/llvm/checking",
+    "envs/llvm/compiling",
+    "envs/llvm/runner.py",
+    "llvmir",
+    "measure/passes",
+)
+"""Sources that run passes, measure and check, besides those common to all environments."""
+
+
+def toolchain(backend: str) -> str:
+    """Return a text that identifies LLVM and the code behind costs.
+
+    Raises:
+        BackendError: LLVM is not installed.
+    """
+    return f"{llvm_named(backend).origin}; irgym's code {digest_of(*CODE)}"

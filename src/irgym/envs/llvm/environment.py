@@ -1,0 +1,143 @@
+"""The environment that `irgym` commands and Gymnasium know as `llvm`."""
+
+import weakref
+from collections.abc import Mapping
+from pathlib import Path
+
+from irgym.base.errors import BackendError
+from irgym.core.baseline import Pipeline
+from irgym.core.bench import Bench
+from irgym.core.dataset import Dataset
+from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
+from irgym.core.reward import RelativeImprovement
+from irgym.core.target import Target
+from irgym.envs.llvm.compiling.installed import BACKENDS, INSTALL, PREFERRED, llvm_named
+from irgym.envs.llvm.compiling.modules import ProgramModules
+from irgym.envs.llvm.compiling.pool import Pool
+from irgym.envs.llvm.programs import datasets
+from irgym.envs.llvm.programs.sources import Sources
+from irgym.envs.llvm.programs.uris import GRAMMAR, family_of, parse_uri
+from irgym.envs.llvm.task import PIPELINES, LlvmTask
+from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.store import content_digest
+
+BENCH_LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
+"""Limits of measuring and checking a module."""
+
+DEFAULT_POLICY = "packages"
+"""The shipped policy that `--policy default` means."""
+
+
+class LlvmEnvironment(Environment):
+    """Orders of LLVM's passes.
+
+    Passes run in child processes that start on first use and end with this process.
+    """
+
+    name = "llvm"
+    summary = "which LLVM pass next, on modules of LLVM's IR (CompilerGym); cost: instructions or code size"
+    default_dataset = datasets.DEFAULT
+    default_reward = RelativeImprovement()
+    objectives = LlvmTask.objectives
+    pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())
+    reference_pipeline = "oz"
+    default_methods = (
+        "base",
+        "o3",
+        "oz",
+        "list",
+        "random",
+        "greedy",
+        "beam",
+        "evolutionary",
+        "policy:default",
+        "guided:default",
+    )
+    validation_inputs = 2
+    grammar = GRAMMAR
+
+    def __init__(self) -> None:
+        self._pools: dict[str, Pool] = {}
+        self._sources: dict[str, Sources] = {}
+        self._modules: dict[tuple[str, str], ProgramModules] = {}
+
+    def backends(self) -> list[BackendStatus]:
+        """Return which LLVMs are installed."""
+        return [_status(name) for name in BACKENDS]
+
+    def task(
+        self,
+        uri: str,
+        backend: str | None = None,
+        target: Target | str | None = None,
+        objective: str | None = None,
+    ) -> LlvmTask:
+        """Return the task of an `llvm:` URI. Modules name their targets, so `target` makes no difference.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: LLVM or ziglang is missing, or there is no such back end.
+            IrgymError: There is no such objective.
+        """
+        del target
+        if backend is not None and backend.startswith(":"):
+            check_only_backend(self.name, backend, PREFERRED)
+        name = backend or PREFERRED
+        program = parse_uri(uri)
+        file = self._opened(name).module(program)
+        known = self._modules.get((name, str(file)))
+        if known is None:
+            known = ProgramModules(program.uri, file, content_digest(file.read_bytes()), self._pool(name))
+            self._modules[name, str(file)] = known
+        return LlvmTask(known).under(objective)
+
+    def canonical(self, uri: str) -> str:
+        """Return the canonical URI of a program."""
+        return parse_uri(uri).uri
+
+    def _opened(self, backend: str) -> Sources:
+        if backend not in self._sources:
+            self._sources[backend] = sources = Sources(backend)
+            weakref.finalize(self, sources.close)
+        return self._sources[backend]
+
+    def _pool(self, backend: str) -> Pool:
+        if backend not in self._pools:
+            self._pools[backend] = pool = Pool(backend)
+            weakref.finalize(self, pool.close)
+        return self._pools[backend]
+
+    def dataset_names(self) -> list[str]:
+        """Return the names of the data sets."""
+        return list(datasets.DATASETS)
+
+    def dataset(self, name: str) -> Dataset:
+        """Return a data set."""
+        return datasets.dataset(name)
+
+    def family(self, uri: str) -> str:
+        """Return the package or the data set of a program."""
+        return family_of(parse_uri(uri))
+
+    def policies(self) -> Mapping[str, Path]:
+        """Return the trained policies that ship."""
+        return policies_in(Path(__file__).parent / "policies", DEFAULT_POLICY)
+
+    def bench(self, farm: str | None = None, backend: str | None = None) -> Bench:
+        """Start the processes that measure and check modules: a child, or a farm."""
+        from irgym.measure.bench import MeasuringBench
+
+        del backend
+        return MeasuringBench(limits=BENCH_LIMITS, farm=farm, others=("irgym.envs.llvm.runner",))
+
+
+def _status(name: str) -> BackendStatus:
+    try:
+        return BackendStatus(name, True, llvm_named(name).origin)
+    except BackendError as error:
+        what, _, remedy = str(error).rpartition(": run ")
+        return BackendStatus(name, False, what, remedy or INSTALL)
+
+
+LLVM = LlvmEnvironment()
+"""The environment."""

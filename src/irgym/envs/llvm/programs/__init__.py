@@ -1,0 +1,1 @@
+"""Programs of the environment `llvm`: whole modules, or single functions of them, as unoptimised bitcode."""

@@ -1,0 +1,217 @@
+"""The task: one module of LLVM's IR and the passes to run on it."""
+
+from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from irgym.base.errors import IrgymError, ScheduleError
+from irgym.core.actions import Action, Mask
+from irgym.core.cost import Call, Job, Measurement, Outcome
+from irgym.core.objective import Objective
+from irgym.core.observation import ObservationView
+from irgym.core.schedule import Schedule
+from irgym.core.task import Task
+from irgym.envs.llvm.actions import HORIZON, PASSES, SPACE, STOP
+from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
+from irgym.envs.llvm.compiling.modules import Node, ProgramModules, Step, run_passes
+from irgym.envs.llvm.compiling.toolchain import toolchain
+from irgym.envs.llvm.runner import SIZE
+from irgym.envs.llvm.sequences import prefixes, sequences
+from irgym.envs.llvm.state import LlvmState
+from irgym.measure.passes.store import Failure
+
+INSTRUCTIONS = Objective("instructions", "", "instructions of LLVM's IR", exact=True, timed=False)
+CODE_SIZE = Objective(SIZE, "bytes", "bytes of machine code", exact=True, timed=False)
+
+LIST = "list"
+"""Name of the list of sequences among the pipelines."""
+
+PIPELINES = {
+    "oz": "LLVM's -Oz: O2 on functions with the attribute minsize",
+    "o1": "LLVM's -O1",
+    "o2": "LLVM's -O2",
+    "o3": "LLVM's -O3",
+    LIST: "the best of a short list of sequences that were found on training programs",
+}
+"""LLVM's own pipelines by name."""
+
+SHOWN = 20
+"""Number of opcodes that `describe` lists."""
+
+
+class LlvmTask(Task[LlvmState]):
+    """Ordering LLVM's passes on one module.
+
+    Args:
+        modules: The program and the modules derived from it.
+    """
+
+    space = SPACE
+    objectives = (INSTRUCTIONS, CODE_SIZE)
+    forms = FORMS
+    horizon = HORIZON
+
+    def __init__(self, modules: ProgramModules) -> None:
+        self.modules = modules
+        self.uri = modules.uri
+
+    def initial(self) -> LlvmState:
+        """Return the module without any pass.
+
+        Raises:
+            ProgramError: LLVM cannot read it.
+        """
+        root = self.modules.root
+        return LlvmState((), node=root, before=root)
+
+    def mask(self, state: LlvmState) -> Mask:
+        """Return which passes may change the module, and `stop`; none after `stop` or a failure.
+
+        A pass is masked if this LLVM has none of its name, or if it had no effect since the module last
+        changed.
+        """
+        kinds = np.zeros(len(SPACE.kinds), dtype=np.bool_)
+        if not self.terminal(state):
+            kinds[:STOP] = self.modules.supported
+            kinds[list(state.tried)] = False
+            kinds[STOP] = True
+        return Mask(kinds, np.zeros(0, dtype=np.bool_))
+
+    def step(self, state: LlvmState, action: Action) -> LlvmState:
+        """Return the state after a pass or `stop`.
+
+        Raises:
+            ScheduleError: The schedule has stopped or failed.
+        """
+        return self.step_many([self], [state], [action])[0]
+
+    @classmethod
+    def step_many(
+        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+    ) -> list[Any]:
+        """Step states of many tasks, spreading the passes over the processes of the pool."""
+        after: list[LlvmState] = list(states)
+        places: list[int] = []
+        steps: list[Step] = []
+        for place, (task, state, action) in enumerate(zip(tasks, states, actions, strict=True)):
+            assert isinstance(task, LlvmTask)
+            if task.terminal(state):
+                raise ScheduleError("no action applies after stop or after a pass that failed")
+            if action.kind == STOP:
+                after[place] = _moved(state, STOP, stopped=True)
+            else:
+                places.append(place)
+                steps.append((task.modules, state.node, action.kind))
+        for place, (_, _, kind), result in zip(places, steps, run_passes(steps), strict=True):
+            after[place] = _after(states[place], kind, result)
+        return after
+
+    def terminal(self, state: LlvmState) -> bool:
+        """Say whether `stop` was taken or a pass failed."""
+        return state.stopped or bool(state.failure)
+
+    def identity(self, state: LlvmState) -> Hashable:
+        """Return the digest of the module: passes that commute lead to the same one."""
+        return state.node.digest, state.stopped, state.failure
+
+    @property
+    def views(self) -> Mapping[str, ObservationView]:
+        """The observations by name, the default first."""
+        from irgym.envs.llvm.observing.observations import VIEWS
+
+        return VIEWS
+
+    def key(self, state: LlvmState) -> str:
+        """Return the names of the passes that changed the module, and of the one that failed, if any."""
+        failed = [f"{SPACE.kinds[state.last].name}!"] if state.failure else []
+        return " ".join([*(PASSES[kind].name for kind in state.path), *failed])
+
+    def job(self, state: LlvmState) -> Job:
+        """Return the request for the cost: numbers of instructions and failures are known."""
+        known = None
+        if state.failure:
+            known = Measurement(Outcome.CRASH, detail=state.failure)
+        elif self.objective == INSTRUCTIONS:
+            known = Measurement(Outcome.OK, (float(state.node.total),))
+        backend = self.modules.pool.backend
+        return Job(
+            Call(
+                "irgym.envs.llvm.runner:measure",
+                (self.modules.file, state.path, backend, self.objective.name),
+            ),
+            program=self.uri,
+            schedule=self.key(state),
+            toolchain=f"{toolchain(backend)}; {self.modules.content}",
+            objective=self.objective.name,
+            known=known,
+            original=not state.path,
+            target=self.target_text,
+        )
+
+    def validation(self, state: LlvmState, inputs: int, seed: int) -> Call:
+        """Return the call that runs the functions before and after the passes, and compares what they do."""
+        arguments = (self.modules.file, state.path, self.modules.pool.backend, inputs, seed)
+        return Call("irgym.envs.llvm.runner:validate", arguments)
+
+    def pipeline(self, name: str) -> Schedule:
+        """Return the schedule of one of LLVM's pipelines; see `PIPELINES`.
+
+        Raises:
+            IrgymError: There is no such pipeline.
+        """
+        if name not in PIPELINES:
+            raise IrgymError(f"llvm has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
+        if name == LIST:
+            states = prefixes(self, sequences())
+            best = min(states, key=lambda state: (state.node.total, len(state.path)))
+            return Schedule(tuple(Action(kind) for kind in best.path))
+        return Schedule((Action(self.modules.pipeline(name)),))
+
+    def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
+        """Return a sequence of the list at random, from which searches start too."""
+        known = sequences()
+        return known[rng.integers(len(known))].actions
+
+    def describe(self, state: LlvmState) -> str:
+        """Return the passes for opt, and the number of instructions before and after."""
+        first, now = self.modules.root.total, state.node.total
+        return f"{opt_commands(self.modules, state.path)}instructions {first} -> {now}"
+
+    def text(self, state: LlvmState) -> str:
+        """Return the module in a state as text."""
+        return str(self.modules.ask("text", state.path))
+
+    def listings(self, state: LlvmState) -> Mapping[str, str]:
+        """Return LLVM's IR of the module."""
+        return {"LLVM's IR": self.text(state)}
+
+    def export(self, state: LlvmState, path: Path) -> list[Path]:
+        """Write the module (.ll, .bc), its object file (.o), or the passes for opt (.txt).
+
+        Raises:
+            IrgymError: The suffix is none of these, or LLVM generates no code.
+            StorageError: The file cannot be written.
+        """
+        return export(self.modules, state.path, path)
+
+
+def _moved(state: LlvmState, kind: int, *, stopped: bool) -> LlvmState:
+    """Return the state after a step that leaves the module as it is."""
+    tried = state.tried if stopped else state.tried | {kind}
+    node = state.node
+    return LlvmState(
+        state.path, stopped, node=node, before=node, tried=tried, last=kind, steps=state.steps + 1
+    )
+
+
+def _after(state: LlvmState, kind: int, result: Node | Failure | None) -> LlvmState:
+    """Return the state after a pass."""
+    if result is None:
+        return _moved(state, kind, stopped=False)
+    steps = state.steps + 1
+    if isinstance(result, Failure):
+        node = state.node
+        return LlvmState(state.path, failure=result.reason, node=node, before=node, last=kind, steps=steps)
+    return LlvmState((*state.path, kind), node=result, before=state.node, last=kind, steps=steps)

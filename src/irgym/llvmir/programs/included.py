@@ -1,0 +1,53 @@
+"""The content of C files with all that they include."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from irgym.base.reading import check_size
+from irgym.core.cost import Call
+from irgym.llvmir.programs.clang import FLAGS, included
+from irgym.llvmir.programs.files import SourceFile
+from irgym.measure.opening import Opener
+from irgym.measure.store import content_digest
+
+
+class Included:
+    """Digests of preprocessed C files, cached until one of the included files changes.
+
+    Args:
+        opener: Where clang runs.
+    """
+
+    def __init__(self, opener: Opener) -> None:
+        self._opener = opener
+        self._known: dict[tuple[SourceFile, str, tuple[str, ...]], tuple[Mapping[str, int], str]] = {}
+
+    def content(self, file: SourceFile, target: str, flags: Sequence[str] = FLAGS) -> str:
+        """Return the digest of a preprocessed file.
+
+        Args:
+            file: The file.
+            target: Name of the target.
+            flags: Options of clang; macros follow from some.
+
+        Raises:
+            BackendError: The C compiler is not installed.
+            ProgramError: The file is no C, or an included file is missing.
+        """
+        key = (file, target, tuple(flags))
+        changed, found = self._known.get(key, ({}, ""))
+        if not found or any(_changed(path) != when for path, when in changed.items()):
+            arguments = (file.path, target, file.options, tuple(flags))
+            call = Call("irgym.llvmir.programs.clang:preprocessed", arguments)
+            text = self._opener.call(call, str(file.path), check_size(file.path))
+            changed, found = {path: _changed(path) for path in included(text)}, content_digest(text)
+            self._known[key] = changed, found
+        return found
+
+
+def _changed(file: str) -> int:
+    """Return the modification time of a file, in nanoseconds; -1 if it is gone."""
+    try:
+        return Path(file).stat().st_mtime_ns
+    except OSError:
+        return -1

@@ -1,0 +1,100 @@
+"""Parent side: passes run in isolated processes, which keep the modules of earlier passes loaded."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Generic, TypeVar
+
+from irgym.base.errors import IrgymError
+from irgym.core.cost import Call
+from irgym.measure.isolation.protocol import Crashed, Limits, OutOfMemory, Raised, Reply, Returned
+from irgym.measure.passes.store import Failure, Key, PassRequest, Path
+from irgym.measure.pool import WorkerPool
+from irgym.measure.replies import error_of
+
+R = TypeVar("R", bound=PassRequest)
+A = TypeVar("A")
+
+
+def as_it_is(detail: str) -> str:
+    """Return the last lines of a process that crashed."""
+    return detail
+
+
+class PassPool(Generic[R, A]):
+    """Isolated processes in which passes run. Close it, or let it go with the process.
+
+    Args:
+        store: The module with the functions that the processes run: `step` and others.
+        compiler: Name of the compiler in messages.
+        limits: Limits of a call; the passes of a batch that exceeds them are run one by one.
+        workers: Number of processes; by default one per core.
+        told: Shortens the last lines of a process that crashed.
+    """
+
+    def __init__(
+        self,
+        store: str,
+        compiler: str,
+        limits: Limits,
+        workers: int | None = None,
+        told: Callable[[str], str] = as_it_is,
+    ) -> None:
+        self._store = store
+        self._compiler = compiler
+        self._told = told
+        self._workers = WorkerPool(limits, workers)
+
+    def step(self, requests: Sequence[R]) -> list[A | Failure | None]:
+        """Run passes, each in the process that holds the module, if there is one. None: nothing changed.
+
+        A pass that crashes its process, or exceeds its time or memory, fails only its request.
+        """
+        call = f"{self._store}:step"
+        replies = self._workers.run(call, requests, key=_needed, left=_made)
+        return [
+            self._reply(Call(call, (request,)), reply)
+            for request, reply in zip(requests, replies, strict=True)
+        ]
+
+    def call(self, function: str, program: str, path: Path, *arguments: Any) -> Any:
+        """Call a function of the store on a module, in the process that probably holds it.
+
+        Raises:
+            IrgymError: The program is at fault, or it crashed the process.
+        """
+        call = Call(f"{self._store}:{function}", (program, path, *arguments))
+        reply = self._workers.call(call, (program, path))
+        if isinstance(reply, Returned):
+            return reply.value
+        if isinstance(reply, Raised):
+            raise error_of(call, reply)
+        raise IrgymError(f"{self._compiler} failed on {program}: {self._reason(reply)}")
+
+    def close(self) -> None:
+        """End the processes."""
+        self._workers.close()
+
+    def _reply(self, call: Call, reply: Reply) -> A | Failure | None:
+        if isinstance(reply, Returned):
+            return reply.value
+        if isinstance(reply, Raised):
+            raise error_of(call, reply)
+        return Failure(self._reason(reply))
+
+    def _reason(self, reply: Reply) -> str:
+        """Return in one line how a process ended."""
+        if isinstance(reply, Crashed):
+            return f"{self._compiler} aborted: {self._told(reply.detail)}"
+        if isinstance(reply, OutOfMemory):
+            return f"it ran out of memory: {reply.detail}"
+        return "it took too long"
+
+
+def _needed(request: PassRequest) -> Key:
+    return request.program, request.path
+
+
+def _made(request: PassRequest, reply: object) -> Key | None:
+    """Return the key of the module that a pass made; None if it made none."""
+    if reply is None or isinstance(reply, Failure):
+        return None
+    return request.program, (*request.path, request.kind)

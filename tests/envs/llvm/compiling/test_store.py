@@ -1,0 +1,56 @@
+"""Store and pool: a crash costs its own request only; sizes of code; the names of passes."""
+
+from pathlib import Path
+
+import pytest
+
+from irgym.base.errors import BackendError
+from irgym.envs.llvm.actions import KIND, PASSES, passes_of
+from irgym.envs.llvm.compiling.installed import llvm_named
+from irgym.envs.llvm.compiling.pool import LIMITS
+from irgym.envs.llvm.compiling.sections import text_bytes
+from irgym.envs.llvm.compiling.store import Request, Summary
+from irgym.measure.passes.pool import PassPool
+from irgym.measure.passes.store import Failure
+
+BACKEND = "llvm-23"
+
+
+def test_an_abort_costs_its_own_request_only(files, monkeypatch):
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    processes = PassPool[Request, Summary]("aborting_store", "LLVM", LIMITS, 1)
+    names = ("sroa", "gvn", "default-o2")
+    try:
+        first, failed, last = processes.step(
+            [Request(str(files["sum"]), (), KIND[name], BACKEND) for name in names]
+        )
+    finally:
+        processes.close()
+    assert isinstance(first, Summary) and isinstance(last, Summary)
+    assert isinstance(failed, Failure) and "planted" in failed.reason
+
+
+def test_machine_code_is_smaller_after_o2(files, pool):
+    sizes = [
+        text_bytes(pool.call("code", str(files["sum"]), path, BACKEND))
+        for path in ((), (KIND["default-o2"],))
+    ]
+    assert 0 < sizes[1] < sizes[0]
+    with pytest.raises(ValueError, match="no 64-bit ELF"):
+        text_bytes(b"MZ")
+
+
+def test_passes_at_once_are_told_only_where_they_come_to_the_same(files, pool):
+    path = (KIND["sroa"], KIND["instcombine"])
+    told = pool.call("at_once", str(files["sum"]), path, BACKEND)
+    assert told in ("", "function(sroa),function(instcombine<no-verify-fixpoint>)")
+
+
+def test_older_releases_have_a_pipeline_of_their_own_for_size():
+    assert passes_of(KIND["default-oz"], 23) == "" and passes_of(KIND["default-oz"], 19) == "default<Oz>"
+    assert len({action.name for action in PASSES}) == len(PASSES)
+
+
+def test_an_unknown_back_end_is_refused():
+    with pytest.raises(BackendError, match="choose among llvm-23, llvm-19"):
+        llvm_named("llvm-7")
