@@ -179,7 +179,7 @@ class Likeness:
         if GLOBALS <= address < CODE:
             region = self._original.region(address >> REGION_BITS << REGION_BITS, self._changed)
             place = (address & _OFFSETS) - (1 << (REGION_BITS - 1))
-            if region is not None and (region.zeros or region.content):
+            if region is not None and 0 <= place < region.size and (region.zeros or region.content):
                 return region.content[0][place] if region.content else 0
         if address >> REGION_BITS in self._record.zeros:
             return 0
