@@ -243,6 +243,38 @@ def _reduced(compute: Callable[[int, int], int]) -> Intrinsic:
     return run
 
 
+def _reduced_extreme(name: str) -> Intrinsic:
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
+        kind = kind_of(call.returns)
+        if kind is None:
+            raise Unsupported(f"calls of {call.callee}")
+        if any(element is POISON for element in arguments[0]):
+            return POISON
+        found = arguments[0][0]
+        for element in arguments[0][1:]:
+            found = _extreme(name)(kind, found, element)
+        return found
+
+    return run
+
+
+def _folded(operate: Callable[[float, float], float]) -> Intrinsic:
+    """Return a reduction of floating-point numbers, in order."""
+
+    def run(_: Making, call: Call, arguments: tuple[Value, ...]) -> Value:
+        kind = kind_of(call.returns)
+        if kind is None:
+            raise Unsupported(f"calls of {call.callee}")
+        found, elements = arguments
+        for element in elements:
+            if found is POISON or element is POISON:
+                return POISON
+            found = arithmetic(_single_or(kind, operate(found, element)))
+        return found
+
+    return run
+
+
 def _single_or(kind: Kind, value: float) -> Value:
     return single(value) if kind.size == 4 else value
 
@@ -291,6 +323,18 @@ def _sum(a: int, b: int) -> int:
     return a + b
 
 
+def _product(a: int, b: int) -> int:
+    return a * b
+
+
+def _sum_of_floats(a: float, b: float) -> float:
+    return a + b
+
+
+def _product_of_floats(a: float, b: float) -> float:
+    return a * b
+
+
 COMPUTED: Mapping[str, Intrinsic] = {
     **{
         f"{name}.with.overflow": _pair(_overflowing(name))
@@ -324,7 +368,11 @@ COMPUTED: Mapping[str, Intrinsic] = {
     "fptosi.sat": _converted(sign=True),
     "fptoui.sat": _converted(sign=False),
     "is.fpclass": _classified,
+    **{f"vector.reduce.{name}": _reduced_extreme(name) for name in ("smax", "smin", "umax", "umin")},
     "vector.reduce.add": _reduced(_sum),
+    "vector.reduce.mul": _reduced(_product),
+    "vector.reduce.fadd": _folded(_sum_of_floats),
+    "vector.reduce.fmul": _folded(_product_of_floats),
     "vector.reduce.or": _reduced(_either),
     "vector.reduce.and": _reduced(_both),
     "vector.reduce.xor": _reduced(_one_of),

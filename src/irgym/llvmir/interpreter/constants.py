@@ -14,6 +14,9 @@ UNDEFINED = object()
 
 _POINTER_MASK = (1 << 64) - 1
 _ESCAPED = re.compile(rb"\\(\\|[0-9A-Fa-f]{2})")
+_SPECIAL = re.compile(r"[+-](?:inf|q?nan|s?nan\(0x[0-9A-Fa-f]+\))$")
+"""Infinities and NaNs as LLVM 23 writes them. Payloads do not matter: LLVM may change them."""
+
 _NOT_A_WORD = re.compile(r"[\[{<(]")
 
 
@@ -42,6 +45,8 @@ class Constants:
                 return self._filled(kind, UNDEFINED)
             case "zeroinitializer" | "null" | "none":
                 return self._filled(kind, 0)
+            case _ if _SPECIAL.match(text):
+                return float(f"{text[0]}{'inf' if text.endswith('inf') else 'nan'}")
             case "true" | "false":
                 return int(text == "true")
             case _ if text.startswith("@"):

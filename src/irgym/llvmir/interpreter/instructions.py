@@ -249,9 +249,8 @@ def watch(writer: Writer, instruction: Instruction) -> None:
     if kind is not None:
         values = [writer.value(operand.kind, text) for text in (operand.value, *others[:1])]
         result = writer.value("", instruction.result)
-        writer.line(
-            f"rt.watch({instruction.result!r}, ({', '.join(values)},), {result}, {1 << (kind.bits - 1)})"
-        )
+        key = writer.label(instruction.result)
+        writer.line(f"rt.watch({key!r}, ({', '.join(values)},), {result}, {1 << (kind.bits - 1)})")
 
 
 COMPUTING: Mapping[str, Write] = {

@@ -59,7 +59,7 @@ def intrinsic_of(call: Call, library: Mapping[str, Intrinsic]) -> Intrinsic | No
         found = _INTRINSICS.get(".".join(words[:count]))
         if found is not None:
             return found
-    if call.access.none:
+    if call.access.none and library is _LIBRARY:
         return None  # pure: random results that depend only on the arguments will do
     raise Unsupported(f"calls of {call.callee}")
 

@@ -99,6 +99,12 @@ class Layout:
             self._scalars[name] = found
         return found
 
+    def packed(self, name: str) -> int:
+        """Return the number of bits of a vector whose elements are no whole bytes; 0 for other types."""
+        repeated = _REPEATED.match(name) if name.startswith("<") else None
+        inner = kind_of(repeated["inner"]) if repeated else None
+        return inner.bits * int(repeated["count"]) if repeated and inner and inner.bits % 8 else 0
+
     def spelled(self, name: str) -> str:
         """Return the definition of a named struct; other types are unchanged."""
         while name.startswith("%"):
@@ -153,9 +159,8 @@ class Layout:
             whole = size * int(repeated["count"])
             if not name.startswith("<"):
                 return whole, align
-            bits = kind_of(repeated["inner"])
-            if bits and bits.bits % 8:
-                raise Unsupported(f"vectors of {repeated['inner']} in memory")
+            if bits := self.packed(name):
+                whole = -(-bits // 8)
             rounded = 1 << (whole - 1).bit_length()
             return rounded, rounded
         fields = self._found_fields(name)

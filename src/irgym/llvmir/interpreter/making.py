@@ -196,6 +196,8 @@ class Making:
         scalar = kind_of(kind)
         if scalar is None:
             self.work += 1
+            if bits := self.program.layout.packed(kind):
+                return self.recast(self.loaded(address, f"i{bits}"), f"i{bits}", kind)
             return tuple(
                 self.loaded(address + offset, inner) for offset, inner in self.program.layout.fields(kind)
             )
@@ -207,6 +209,9 @@ class Making:
         scalar = kind_of(kind)
         if scalar is None:
             self.work += len(value)
+            if width := self.program.layout.packed(kind):
+                self.stored(address, f"i{width}", self.recast(value, kind, f"i{width}"))
+                return
             for (offset, inner), element in zip(self.program.layout.fields(kind), value, strict=True):
                 self.stored(address + offset, inner, element)
             return
@@ -242,11 +247,29 @@ class Making:
 
     def recast(self, value: Value, old: str, new: str) -> Value:
         """Return the bits of a value as another type."""
-        address = self._region(Region(64), STACK)
-        self.stored(address, old, value)
-        found = self.loaded(address, new)
-        self.memory.written.clear()
-        return found
+        bits = unknown = place = 0
+        for scalar, element in self._elements(old, value):
+            if element is POISON:
+                unknown |= scalar.mask << place
+            else:
+                bits |= (bits_of(element, scalar.size) if scalar.floating else element) << place
+            place += scalar.bits
+        place = 0
+        found: list[Value] = []
+        for scalar, _ in self._elements(new, None):
+            part = POISON if (unknown >> place) & scalar.mask else (bits >> place) & scalar.mask
+            found.append(float_of(part, scalar.size) if scalar.floating else part)
+            place += scalar.bits
+        return tuple(found) if kind_of(new) is None else found[0]
+
+    def _elements(self, kind: str, value: Value) -> Iterable[tuple[Kind, Value]]:
+        """Yield the elements of a scalar or a vector, each with its type."""
+        scalar = kind_of(kind)
+        if scalar is not None:
+            yield scalar, value
+            return
+        for place, (_, inner) in enumerate(self.program.layout.fields(kind)):
+            yield from self._elements(inner, None if value is None else value[place])
 
     def exchanged(self, address: Value, kind: Kind, old: Value, new: Value) -> Value:
         """Store `new` if memory holds `old`; return the old content, and whether the two were equal."""

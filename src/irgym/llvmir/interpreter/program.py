@@ -89,16 +89,17 @@ class Rules:
 
     Attributes:
         exact: Whether variables of the module begin with their initial values unless other modules can write
-            them, pointers stay within objects of known size where the code promises it, and runs record the
-            branches of all functions.
+            them, pointers stay within objects of known size where the code promises it.
         aliasing: Says of two access tags, by name, whether they may access the same memory; None leaves
             aliasing and alignment unchecked.
         library: Library functions by name, with what runs them; empty for the usual ones.
+        records: Whether runs record the branches and the comparisons of all functions.
     """
 
     exact: bool = False
     aliasing: Callable[[str, str], bool] | None = None
     library: Mapping[str, Callable[..., Any]] = field(default_factory=dict[str, Callable[..., Any]])
+    records: bool = False
 
 
 class Program:
@@ -137,8 +138,12 @@ class Program:
         """
         if name not in self._codes:
             text = self.module.functions[name]
-            code = self.code_of(text.name, text.header, text.lines, main=self.rules.exact)
+            code = self.code_of(text.name, text.header, text.lines, main=self.rules.records)
             code.base = self._blocks
+            if self.rules.records:
+                code.watched = frozenset(
+                    made.result for _, made in code.function if made.opcode in ("icmp", "fcmp")
+                )
             self._blocks += len(code.function.blocks)
             self._codes[name] = code
         return self._codes[name]

@@ -206,7 +206,7 @@ class Explorer:
         left = [
             (block, following)
             for block in sorted(entered)
-            for following in self._successors[block]
+            for following in self._successors.get(block, ())
             if (block, following) not in self.found.edges and (block, following) not in given_up
         ]
         missing = wanted - entered

@@ -37,10 +37,12 @@ class Known:
     Attributes:
         integers: Integers and their neighbours.
         floats: Floating-point numbers.
+        texts: Texts, each with the zero at its end.
     """
 
     integers: tuple[int, ...]
     floats: tuple[float, ...]
+    texts: tuple[bytes, ...] = ()
 
 
 def known_in(lines: Iterable[str]) -> Known:

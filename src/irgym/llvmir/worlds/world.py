@@ -13,6 +13,9 @@ from irgym.llvmir.worlds.numbers import Known, boundary, mixed, special
 _BELOW = 6
 """Least bound of small arguments: all of memory may be 0, but sizes may not."""
 
+LETTERS = b"abyzABYZ0123456789\0+-*/=.,:;<>()[]{}\"'%&|!?#$@\\^_~ \t\r\nexFX"
+"""Bytes that occur in texts."""
+
 _OBJECTS = (1 << 11) - 2
 """Number of objects to which pointers may point."""
 
@@ -33,6 +36,9 @@ class Style:
         alone: Whether callees in the module are replaced by random results.
         changed: Whether variables of the module have random values.
         floats: Floating-point numbers to draw from in most other cases; empty for any.
+        letters: Share of the bytes that are letters, digits and signs, as in texts.
+        texts: Share of the objects that hold a text of the code.
+        data: Share of numbers in memory with random bits, besides `wild`.
     """
 
     known: int = 0
@@ -46,6 +52,9 @@ class Style:
     alone: bool = False
     changed: bool = False
     floats: tuple[float, ...] = ()
+    letters: int = 0
+    texts: int = 0
+    data: int = 0
 
 
 STYLES = (
@@ -112,7 +121,24 @@ class World:
         if kind.floating:
             return bits_of(self._float(choice, random, kind.size), kind.size)
         below = self.style.below if key < ARGUMENTS else max(self.style.below, _BELOW)
+        if key < ARGUMENTS:
+            found = self._letter(key) if kind.bits == 8 else None
+            if found is not None:
+                return found
+            if kind.bits == 8 and random // 1000 % 100 < self.style.letters:
+                return LETTERS[random // 100_000 % len(LETTERS)]
+            if random // 1000 % 100 < self.style.data:
+                return mixed(random, kind.bits) & kind.mask
         return self._integer(choice, random, kind.bits, below) & kind.mask
+
+    def _letter(self, address: int) -> int | None:
+        """Return the byte of a known text that the object at an address holds; None if it holds none."""
+        random = mixed(self.seed ^ 7, address >> REGION_BITS)
+        place = (address & ((1 << REGION_BITS) - 1)) - MIDDLE
+        if random % 100 >= self.style.texts or not self.known.texts:
+            return None
+        text = self.known.texts[random // 100 % len(self.known.texts)]
+        return text[place] if 0 <= place < len(text) else None
 
     def _integer(self, choice: int, random: int, bits: int, below: int) -> int:
         style = self.style

@@ -1,7 +1,7 @@
 """Functions and variables by which a module before LLVM's passes is compared with the module after them."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from irgym.llvmir.interpreter.operands import Operand
@@ -30,7 +30,7 @@ class Entry:
 
 
 def entries(before: Program, after: Program) -> list[Entry]:
-    """Return the entries of a module: its visible functions, and internal ones whose address is taken in both."""
+    """Return the visible functions of a module, and internal ones whose address is taken in both forms."""
     taken = _address_taken(before.module) & _address_taken(after.module)
     found: list[Entry] = []
     for name, function in before.module.functions.items():
@@ -40,6 +40,8 @@ def entries(before: Program, after: Program) -> list[Entry]:
         other = after.resolved(name)
         other = other if other in after.module.functions else ""
         internal = bool(words & LOCAL_LINKAGES)
+        if not internal and _hidden(after.module, name):
+            other = ""
         if internal and (
             name not in taken or not other or not _alike(before.module, name, after.module, other)
         ):
@@ -53,17 +55,31 @@ def same_signature(before: ModuleText, after: ModuleText, entry: Entry) -> bool:
     return _alike(before, entry.name, after, entry.other)
 
 
+def unchanged(before: ModuleText, after: ModuleText, entry: Entry) -> bool:
+    """Say whether a function and all that it needs are the same text in both modules."""
+    first, second = before.functions[entry.name], after.functions[entry.other]
+    if first.definition != second.definition:
+        return False
+    needed = (
+        module.around(entry.name, function.header, function.lines, whole=True)
+        for module, function in ((before, first), (after, second))
+    )
+    return next(needed) == next(needed)
+
+
 def reached(module: ModuleText, name: str) -> list[str]:
-    """Return the functions of the module that a function mentions, directly or through others, itself first."""
+    """Return the functions that a function mentions, itself first, directly or through other symbols."""
     found: dict[str, None] = {}
     waiting = [name]
     while waiting:
         known = waiting.pop()
-        if known in found or known not in module.functions:
+        if known in found:
             continue
         found[known] = None
-        waiting += globals_in("\n".join(module.functions[known].lines))
-    return list(found)
+        function = module.functions.get(known)
+        said = "\n".join(function.lines) if function else module.entries.get(known, "").partition(" = ")[2]
+        waiting += globals_in(said)
+    return [known for known in found if known in module.functions]
 
 
 def kept(before: Program, after: Program) -> Iterator[str]:
@@ -76,6 +92,35 @@ def kept(before: Program, after: Program) -> Iterator[str]:
         same = first_type(first["rest"]) == first_type(second["rest"])
         if same and first["kind"] == second["kind"] == "global":
             yield name
+
+
+def partners(program: Program, found: Sequence[Entry]) -> dict[str, list[Entry]]:
+    """Return by name, for each entry that uses internal variables, the entries that use one of them too."""
+    variables = {entry.name: _variables(program.module, entry.name) for entry in found if entry.other}
+    return {
+        entry.name: [other for other in found if variables[entry.name] & variables.get(other.name, set())]
+        for entry in found
+        if variables.get(entry.name)
+    }
+
+
+def _variables(module: ModuleText, name: str) -> set[str]:
+    """Return the internal variables that a function or its callees name."""
+    found: set[str] = set()
+    for known in reached(module, name):
+        found |= set(globals_in("\n".join(module.functions[known].lines)))
+    matches = {known: _VARIABLE.match(module.entries.get(known, "")) for known in found}
+    return {
+        known
+        for known, match in matches.items()
+        if match and match["kind"] == "global" and LOCAL_LINKAGES & {*match["words"].split()}
+    }
+
+
+def _hidden(module: ModuleText, name: str) -> bool:
+    """Say whether a module defines a function under a name that other modules do not see."""
+    function = module.functions.get(name)
+    return function is not None and bool(LOCAL_LINKAGES & {*function.header.partition(f"{name}(")[0].split()})
 
 
 def _address_taken(module: ModuleText) -> set[str]:

@@ -1,7 +1,7 @@
 """Functions of the C library that LLVM knows: it removes their calls, or replaces them by others or by code.
 
-They are computed rather than answered at random. Output is compared by the bytes that go to a stream, since LLVM
-replaces, for instance, `printf` by `puts`. From LLVM's `SimplifyLibCalls` and `TargetLibraryInfo`.
+They are computed rather than answered at random. Output is compared by the bytes that go to a stream, since
+LLVM replaces, for instance, `printf` by `puts`. From LLVM's `SimplifyLibCalls` and `TargetLibraryInfo`.
 """
 
 import math
@@ -15,6 +15,7 @@ from irgym.llvmir.interpreter.calls import Access, Call
 from irgym.llvmir.interpreter.memory import BYTE
 from irgym.llvmir.interpreter.numbers import Value, arithmetic, remainder, single
 from irgym.llvmir.interpreter.poison import POISON, Endless, Undefined
+from irgym.llvmir.ir.syntax import globals_in, listed
 
 Function = Callable[[Any, Call, tuple[Value, ...]], Value]
 
@@ -23,6 +24,7 @@ LONGEST = 4096
 
 _READS = Access(True, False, True, False, False, False)
 _CONVERSION = re.compile(rb"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+)?)?(?:hh|h|ll|l|z|j|t|L)?[a-zA-Z%]")
+_ELEMENTS = re.compile(r"constant \[\d+ x i32\] \[(.*)\]")
 _INT = (1 << 32) - 1
 _STANDARD = "standard output"
 
@@ -245,6 +247,27 @@ def _stored_format(machine: Observer, call: Call, arguments: tuple[Value, ...]) 
     return len(text) - 1
 
 
+def _relative(machine: Observer, _: Call, arguments: tuple[Value, ...]) -> Value:
+    """Run `llvm.load.relative`: return the address whose distance is in an element of a table."""
+    base, offset = arguments
+    program = machine.program
+    if base is POISON or offset is POISON:
+        raise Undefined("a load through poison")
+    line = program.module.entries.get(program.global_at(base), "")
+    elements = _ELEMENTS.search(line)
+    parts = listed(elements[1]) if elements else []
+    if offset % 4 or offset // 4 >= len(parts):
+        raise Undefined("an access beyond an object")
+    return program.address(globals_in(parts[offset // 4])[0])
+
+
+def _signs(_: Observer, __: Call, arguments: tuple[Value, ...]) -> Value:
+    """Run `pmovmskb`: return the sign bits of bytes."""
+    if any(element is POISON for element in arguments[0]):
+        return POISON
+    return sum((element >> 7) << place for place, element in enumerate(arguments[0]))
+
+
 def _of_number(compute: Callable[[int], int], _: Observer, __: Call, arguments: tuple[Value, ...]) -> Value:
     return POISON if arguments[0] is POISON else compute(arguments[0]) & _INT
 
@@ -324,6 +347,8 @@ LIBRARY: Mapping[str, Function] = {
     **dict.fromkeys(("strcpy", "stpcpy", "strncpy", "strcat", "strncat"), _copied),
     **dict.fromkeys(("printf", "fprintf"), _printed),
     **dict.fromkeys(("puts", "fputs", "putchar", "fputc", "putc", "fwrite"), _put),
+    **{f"llvm.load.relative.i{bits}": _relative for bits in (32, 64)},
+    "llvm.x86.sse2.pmovmskb.128": _signs,
     "sprintf": _stored_format,
     "realloc": _resized,
     "free": _freed,

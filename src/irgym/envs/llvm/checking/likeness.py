@@ -73,7 +73,7 @@ class Likeness:
         return None if origin is None else (origin << REGION_BITS) | (address & _OFFSETS)
 
     def alike(self, wanted: object, found: object) -> bool:
-        """Say whether a value equals the original's: anything equals poison, and matched objects are equal."""
+        """Say whether a value equals the original's: anything equals poison, and matched objects do."""
         if wanted is POISON:
             return True
         if isinstance(wanted, tuple) and isinstance(found, tuple):
@@ -179,7 +179,7 @@ class Likeness:
         if GLOBALS <= address < CODE:
             region = self._original.region(address >> REGION_BITS << REGION_BITS, self._changed)
             place = (address & _OFFSETS) - (1 << (REGION_BITS - 1))
-            if region is not None and (region.zeros or region.content):
+            if region is not None and 0 <= place < region.size and (region.zeros or region.content):
                 return region.content[0][place] if region.content else 0
         if address >> REGION_BITS in self._record.zeros:
             return 0

@@ -1,11 +1,11 @@
 """Runs of a function of a module, of which only what others can observe is recorded or compared.
 
-The modules before and after LLVM's passes have other blocks, names and variables. What must be the same are the
-calls of external functions with their arguments and the memory that they see, the result, and the memory that the
-caller sees at the end. Functions of the module are executed, so that it does not matter which ones are inlined.
+The modules before and after LLVM's passes have other blocks, names and variables. What must be the same are
+the calls of external functions with their arguments and the memory that they see, the result, and the memory
+that the caller sees at the end. Functions of the module are executed, so that inlining makes no difference.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -33,8 +33,10 @@ _ENDLESS = 1 << REGION_BITS - 2
 _LOOKED_AT, _MOST_WRITES, _BYTES = 96, 24, 8
 _NOTHING = Access(False, False, False, False, False, False)
 _OFFSETS = (1 << REGION_BITS) - 1
-_RESULTS = 64
-"""Number of the first object that an external function returns as new, after those of the arguments."""
+_PARAMETERS, _RESULTS = 32, 64
+"""Places of arguments of a call from outside, and number of the first object that a callee returns as new."""
+
+_PARTNER, _WORD = ALLOCATIONS - SLOTS, Kind("i64", 8, 64)
 
 
 @dataclass
@@ -49,10 +51,12 @@ class Observer(Running):
         turn: Whether to use the alternative undefined values.
         original: The module before the passes; None where this is the original.
         kept: Regions of internal variables that are compared at the end.
+        partners: Functions of which one is called afterwards, since they use the same internal variables.
     """
 
     original: Program | None = None
     kept: frozenset[int] = frozenset()
+    partners: Sequence[Code] = ()
     initial: dict[int, int] = field(default_factory=dict[int, int])
     allocations: list[tuple[str, int, bool]] = field(default_factory=list[tuple[str, int, bool]])
     _happenings: list[Happening] = field(default_factory=list[Happening])
@@ -72,10 +76,19 @@ class Observer(Running):
         """See `Running.run`."""
         steps = self.steps
         ended = ""
-        parameters = self.reference.parameters if isinstance(self.reference, Record) else code.parameters
+        calls = [code]
+        if self.partners:
+            calls.append(self.partners[self.world.bits(_PARTNER, _WORD) % len(self.partners)])
+        parameters = tuple(each.parameters for each in calls)
+        if isinstance(self.reference, Record):
+            parameters = self.reference.parameters
+        results: list[Value] = []
         try:
-            arguments = tuple(self.argument(*numbered) for numbered in enumerate(parameters))
-            result = self.executed(code, arguments, self.entered)
+            for number, each in enumerate(calls):
+                numbered = enumerate(parameters[number], number * _PARAMETERS)
+                arguments = tuple(self.argument(*one) for one in numbered)
+                results.append(self.executed(each, arguments, self.entered))
+            result = tuple(results)
         except Left as error:
             ended, result = str(error), None
         changes = self.memory.changes()
@@ -96,7 +109,7 @@ class Observer(Running):
             steps - self.steps + self.work,
             self.vague or self.memory.undefined,
             tuple(self._happenings),
-            tuple(parameters),
+            parameters,
             self.initial,
             frozenset(reachable),
             frozenset(self._zeros),
@@ -115,7 +128,7 @@ class Observer(Running):
         if wanted.ended != record.ended:
             raise Differs(f"it ends with {record.ended or 'a return'}, not with {wanted.ended or 'a return'}")
         if not self._likeness.alike(wanted.result, record.result):
-            raise Differs(f"the result is {_shown(record.result)}, not {_shown(wanted.result)}")
+            raise Differs(f"the result is {_results(record.result)}, not {_results(wanted.result)}")
         if not wanted.ended:
             self._likeness.advance(wanted.changes, record.changes)
             self._likeness.compare(wanted.reachable, None)
@@ -341,6 +354,11 @@ def _digest(target: object) -> int:
 
 def _named(what: object) -> str:
     return str(what).removeprefix("@") if not isinstance(what, int) else "an unknown function"
+
+
+def _results(value: Value) -> str:
+    """Return the results of the functions called, in words."""
+    return " and then ".join(map(_shown, value)) if isinstance(value, tuple) else _shown(value)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _shown(value: object) -> str:

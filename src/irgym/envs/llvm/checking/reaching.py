@@ -17,8 +17,8 @@ _PAGES = REGION_BITS - PAGE_BITS
 class Reach:
     """Says which objects of a run can be reached from where.
 
-    Private objects are variables and allocations of the run, and variables of the module with internal linkage:
-    nothing outside reaches them unless it is given their address.
+    Private objects are variables and allocations of the run, and variables of the module with internal
+    linkage: nothing outside reaches them unless it is given their address.
 
     Args:
         program: The module.

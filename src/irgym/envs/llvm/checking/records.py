@@ -1,4 +1,4 @@
-"""Records of runs by what others can observe: calls, the memory that callees and the caller see, the result."""
+"""Records of runs by what others can observe: calls, the memory that others see, the result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ class Record(Trace):
 
     Attributes:
         happenings: The observable events, in order.
-        parameters: Parameters of the function.
+        parameters: Parameters of each function that was called from outside, in order.
         initial: Content of random memory, byte by byte.
         reachable: Private regions that the caller sees at the end.
         zeros: Allocations whose unwritten bytes are 0.
@@ -38,7 +38,7 @@ class Record(Trace):
     """
 
     happenings: tuple[Happening, ...]
-    parameters: tuple[Operand, ...]
+    parameters: tuple[tuple[Operand, ...], ...]
     initial: Mapping[int, int]
     reachable: frozenset[int]
     zeros: frozenset[int]

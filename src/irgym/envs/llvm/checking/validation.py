@@ -1,11 +1,20 @@
 """Comparison of a module after LLVM's passes with the module before them, by runs in random worlds."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from irgym.core.cost import Validation
-from irgym.envs.llvm.checking.entries import Entry, entries, kept, reached, same_signature
+from irgym.envs.llvm.checking.entries import (
+    Entry,
+    entries,
+    kept,
+    partners,
+    reached,
+    same_signature,
+    unchanged,
+)
 from irgym.envs.llvm.checking.library import LIBRARY
 from irgym.envs.llvm.checking.observing import Observer
 from irgym.envs.llvm.checking.records import Record
@@ -15,25 +24,39 @@ from irgym.llvmir.interpreter.poison import Endless, Undefined, Unsupported
 from irgym.llvmir.interpreter.program import Code, Places, Program, Rules
 from irgym.llvmir.interpreter.traces import Differs, Trace
 from irgym.llvmir.ir.modules import ModuleText
-from irgym.llvmir.ir.syntax import bare
-from irgym.llvmir.worlds.exploring import DRAWN, Explorer, Run, Setting
+from irgym.llvmir.ir.syntax import bare, globals_in
+from irgym.llvmir.worlds.exploring import Explorer, Run, Setting
 from irgym.llvmir.worlds.numbers import known_in
-from irgym.llvmir.worlds.world import STYLES, World
+from irgym.llvmir.worlds.world import STYLES, Style, World
 
 TOLERANCE = "bit for bit"
 """The tolerance of comparisons, for messages."""
 
-STEPS, PATIENT = 4_000, 50_000
+STEPS, PATIENT = 6_000, 60_000
 """Greatest number of instructions of a run, and while no run of a function has ended so far."""
 
-FUNCTION_STEPS, MODULE_STEPS = 120_000, 2_500_000
+FUNCTION_STEPS, MODULE_STEPS = 400_000, 5_000_000
 """Approximate greatest number of instructions of all runs of a function of the original, and of a module."""
 
 LONGER = 5
 """Limit on the instructions of the optimised form, as a multiple of those of the original."""
 
-_TRIES = 240
+_TEXT = re.compile(r' constant (\[\d+ x i8\]) (c".*?")(?:, |$)')
+_TRIES, _WORLDS = 600, 96
+"""Greatest number of changed worlds of a function, and of worlds drawn for each input."""
+
+_STYLES = (
+    *(replace(style, alone=False) for style in STYLES),
+    Style(known=30, below=6, letters=90),
+    Style(known=10, below=8, data=60),
+    Style(known=10, below=8, letters=50, texts=80),
+    Style(edges=80, below=8),
+    Style(known=85, below=12, again=20),
+    Style(known=10, below=20, letters=60, changed=True),
+    Style(known=20, edges=20, below=5, data=90, again=20),
+)
 _NAMED = 4
+_CASES = ("tie", "above", "below")
 
 
 @dataclass
@@ -42,6 +65,7 @@ class Findings:
 
     Attributes:
         compared: Number of functions compared.
+        unchanged: Number of functions that the passes did not change, which are not run.
         wrong: What differs, each with the function.
         blind: Functions that could not be compared, each with the reason.
         branches: Branches of the functions that were run.
@@ -50,6 +74,7 @@ class Findings:
     """
 
     compared: int = 0
+    unchanged: int = 0
     wrong: list[str] = field(default_factory=list[str])
     blind: list[str] = field(default_factory=list[str])
     branches: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
@@ -60,10 +85,11 @@ class Findings:
 def compared(before: str, after: str, inputs: int, seed: int) -> Validation:
     """Compare a module after passes with the module before them, by what can be observed of its functions.
 
-    Every function that other modules can call, and every internal one whose address is taken in both modules, runs
-    in random worlds: on random arguments and memory, with callees of the module executed and external ones answered
-    at random, alike for both forms. The optimised form must make the same external calls with the same arguments
-    and memory, return the same and leave the same memory behind, wherever the original has defined behaviour.
+    Every function that other modules can call, and every internal one whose address is taken in both modules,
+    runs in random worlds: on random arguments and memory, with callees of the module executed and external
+    ones answered at random, alike for both forms. The optimised form must make the same external calls with
+    the same arguments and memory, return the same and leave the same memory behind, wherever the original has
+    defined behaviour.
 
     Args:
         before: Text of the module before the passes, as LLVM prints it.
@@ -91,17 +117,19 @@ class Comparison:
         first, second = ModuleText.read(before), ModuleText.read(after)
         places = Places()
         aliasing = Aliasing(first.entries)
-        self._before = Program(first.informed(second), places, Rules(True, aliasing, LIBRARY))
+        self._before = Program(first.informed(second), places, Rules(True, aliasing, LIBRARY, records=True))
         self._after = Program(second, places, Rules(True, None, LIBRARY))
         self._inputs = inputs
         self._seed = seed
         self._left = MODULE_STEPS
+        self._sharing: Mapping[str, Sequence[Entry]] = {}
+        self._pairs: Sequence[tuple[Code, Code]] = ()
         self._kept = frozenset(
             self._before.address(name) >> REGION_BITS for name in kept(self._before, self._after)
         )
         self._setting = Setting(
             starts=self._original,
-            styles=tuple(replace(style, alone=False) for style in STYLES),
+            styles=_STYLES,
             steps=STEPS,
             patient=PATIENT,
             tries=_TRIES,
@@ -111,6 +139,7 @@ class Comparison:
         """Compare all functions."""
         findings = Findings()
         todo = entries(self._before, self._after)
+        self._sharing = partners(self._before, todo)
         for number, entry in enumerate(todo):
             self._entry(entry, findings, self._left // (len(todo) - number))
         return _told(findings, len(todo), self._inputs)
@@ -119,15 +148,20 @@ class Comparison:
         name = bare(entry.name)
         if not entry.other:
             if entry.needed:
-                findings.wrong.append(f"{name}: the function is gone")
+                findings.wrong.append(f"{name}: other modules no longer find the function")
             return
         if not same_signature(self._before.module, self._after.module, entry):
             findings.wrong.append(f"{name}: its type is another")
+            return
+        sharing = self._sharing.get(entry.name, ())
+        if not sharing and unchanged(self._before.module, self._after.module, entry):
+            findings.unchanged += 1
             return
         if steps < STEPS:
             findings.blind.append(f"{name} (no time left)")
             return
         try:
+            self._pairs = self._both(sharing)
             code, other = self._before.code(entry.name), self._after.code(entry.other)
             explorer = self._explored(code, other, min(steps, FUNCTION_STEPS))
         except Unsupported as error:
@@ -161,15 +195,37 @@ class Comparison:
         others = [self._before.code(name) for name in names]
         lines = [line for each in (code, other, *others) for line in _lines(each)]
         setting = replace(self._setting, all_steps=steps)
-        explorer = Explorer(self._before, code, known_in(lines), self._seed, setting, others)
-        explorer.draw(range(DRAWN * self._inputs))
+        known = replace(known_in(lines), texts=tuple(sorted(self._texts(lines))))
+        explorer = Explorer(self._before, code, known, self._seed, setting, others)
+        explorer.draw(range(_WORLDS * self._inputs))
         explorer.reach()
+        watched = ((each, name) for each in (code, *others) for name in sorted(each.watched))
+        explorer.stress({each.label(name): _CASES for each, name in watched})
         return explorer
+
+    def _texts(self, lines: Sequence[str]) -> set[bytes]:
+        """Return the texts that some lines of the modules name."""
+        found: set[bytes] = set()
+        for name in {name for line in lines for name in globals_in(line)}:
+            for program in (self._before, self._after):
+                text = _TEXT.search(program.module.entries.get(name, ""))
+                if text:
+                    found.add(bytes(program.constants.value(text[1], text[2])))
+        return found
 
     def _original(
         self, program: Program, world: World, steps: int, reference: Trace | None, turn: bool
     ) -> Observer:
-        return Observer(program, world, steps, reference, turn, kept=self._kept)
+        partners = [first for first, _ in self._pairs]
+        return Observer(program, world, steps, reference, turn, kept=self._kept, partners=partners)
+
+    def _both(self, sharing: Sequence[Entry]) -> list[tuple[Code, Code]]:
+        """Return both forms of some functions."""
+        return [
+            (self._before.code(other.name), self._after.code(other.other))
+            for other in sharing
+            if same_signature(self._before.module, self._after.module, other)
+        ]
 
     def _differs(self, other: Code, run: Run) -> str:
         """Return how a run of the optimised form differs from the original's; empty if it does not.
@@ -182,6 +238,7 @@ class Comparison:
         observer = Observer(
             self._after, run.world, steps, record, turn=True, original=self._before, kept=self._kept
         )
+        observer.partners = [second for _, second in self._pairs]
         try:
             observer.run(other)
         except Differs as error:
@@ -191,7 +248,7 @@ class Comparison:
         else:
             return ""
         scarce = any(not given for _, _, given in record.allocations)
-        if scarce and observer.allocations != [*record.allocations[: len(observer.allocations)]]:
+        if scarce and observer.allocations != [*record.allocations]:
             return ""  # LLVM may take removed allocations for successful
         return why
 
@@ -203,7 +260,7 @@ def _lines(code: Code) -> Sequence[str]:
 def _told(findings: Findings, functions: int, inputs: int) -> Validation:
     tolerance = (
         f"{TOLERANCE}; {len(findings.taken)} of {len(findings.branches)} branches were taken"
-        f" in {findings.compared} of {functions} functions"
+        f" in {findings.compared} of {functions} functions, {findings.unchanged} are unchanged"
     )
     detail = _listed(findings.wrong)
     blind = ""
@@ -214,11 +271,12 @@ def _told(findings: Findings, functions: int, inputs: int) -> Validation:
     figures = {
         "functions": functions,
         "functions_compared": findings.compared,
+        "functions_unchanged": findings.unchanged,
         "runs_compared": findings.runs,
         "branches": len(findings.branches),
         "branches_taken": len(findings.taken),
     }
-    ran = inputs if findings.runs else 0
+    ran = inputs if findings.runs or findings.unchanged else 0
     return Validation(not findings.wrong, 0.0, tolerance, ran, detail, blind, figures=figures)
 
 
