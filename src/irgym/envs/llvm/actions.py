@@ -82,7 +82,7 @@ SINGLE = (
         "adce aggressive-instcombine alignment-from-assumptions bdce callsite-splitting consthoist "
         "constraint-elimination correlated-propagation dce dfa-jump-threading div-rem-pairs "
         "drop-unnecessary-assumes dse early-cse expand-memcmp fix-irreducible flatten-cfg float2int gvn "
-        "gvn-hoist gvn-sink infer-alignment instsimplify irce jump-threading jump-table-to-switch lcssa "
+        "gvn-hoist infer-alignment instsimplify irce jump-threading jump-table-to-switch lcssa "
         "libcalls-shrinkwrap load-store-vectorizer loop-data-prefetch loop-distribute loop-fusion "
         "loop-load-elim loop-simplify loop-sink loop-unroll loop-vectorize loop-versioning "
         "lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergeicmps mldst-motion "
@@ -112,7 +112,8 @@ SINGLE = (
 Left out are passes that instrument code (sanitizers, profiles), that prepare the generation of code, that
 change what a module means to others (`internalize`, `strip`), that drop the order of atomics or exceptions
 (`lower-atomic`, `lower-invoke`), and those for other targets. So are the attributors: that of LLVM 23.1.4
-takes the variable of a loop for its first value (`compare_numbers` of the kernel signals.c never ends).
+takes the variable of a loop for its first value (`compare_numbers` of the kernel signals.c never ends). So is
+`gvn-sink`, which now and then makes different modules of equal ones.
 """
 
 PASSES = (*PIPELINES, *GROUPS, *SINGLE)
