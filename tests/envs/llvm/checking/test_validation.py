@@ -120,12 +120,16 @@ declare i32 @llvm.ctpop.i32(i32)
 """
 
 SINGLE = (
-    "adce aggressive-instcombine argpromotion bdce constmerge constraint-elimination correlated-propagation "
-    "deadargelim dse early-cse<memssa> function-attrs globaldce globalopt gvn gvn-hoist gvn-sink indvars "
-    "inferattrs inline instcombine<no-verify-fixpoint> ipsccp jump-threading licm loop-idiom loop-reduce "
-    "loop-rotate loop-unroll loop-vectorize mem2reg memcpyopt mergefunc newgvn reassociate reg2mem sccp "
-    "simplifycfg sink slp-vectorizer speculative-execution sroa tailcallelim vector-combine hotcoldsplit iroutliner"
-).split()
+    *("adce", "aggressive-instcombine", "argpromotion", "bdce", "constmerge"),
+    *("constraint-elimination", "correlated-propagation", "deadargelim", "dse", "early-cse<memssa>"),
+    *("function-attrs", "globaldce", "globalopt", "gvn", "gvn-hoist"),
+    *("gvn-sink", "indvars", "inferattrs", "inline", "instcombine<no-verify-fixpoint>"),
+    *("ipsccp", "jump-threading", "licm", "loop-idiom", "loop-reduce"),
+    *("loop-rotate", "loop-unroll", "loop-vectorize", "mem2reg", "memcpyopt"),
+    *("mergefunc", "newgvn", "reassociate", "reg2mem", "sccp"),
+    *("simplifycfg", "sink", "slp-vectorizer", "speculative-execution", "sroa"),
+    *("tailcallelim", "vector-combine", "hotcoldsplit", "iroutliner"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -198,8 +202,8 @@ def test_wrong_changes_are_told(module: str, old: str, new: str, function: str, 
         assert f"{function}: " in validation.detail
 
 
-def test_unset_memory_and_poison_may_become_anything(after_passes: Passes) -> None:
-    """What the original leaves open may be chosen: poison results, and branches behind undefined behaviour."""
+def test_poison_may_become_anything(after_passes: Passes) -> None:
+    """What the original leaves open may be chosen, but nothing may become open."""
     text = """
 define i32 @loose(i32 %x) {
   %y = add nsw i32 %x, 1
