@@ -269,7 +269,7 @@ define double @bits(ptr %p, <8 x i16> %v, i1 %c) {
 
 
 def test_memory_is_told_from_its_state_after_calls(after_passes: Passes) -> None:
-    """Internal variables are seen through later calls of functions that read them, allocations where shared."""
+    """Internal variables are seen through later calls, allocations where they are shared."""
     text = """
 @state = internal global i32 0
 @given = global ptr null
