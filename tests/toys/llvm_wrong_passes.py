@@ -102,7 +102,7 @@ def _index(line: str) -> str | None:
 
 def _truncated(line: str) -> str | None:
     found = re.match(rf"  (\S+) = ((?:add|mul|sub|xor|or) {_FLAGS}i(32|64) .*)", line)
-    return f"  {found[1]}.n = {found[2]}\n  {found[1]} = and i{found[3]} {found[1]}.n, 127" if found else None
+    return f"  {found[1]}.n = {found[2]}\n  {found[1]} = and i{found[3]} {found[1]}.n, 15" if found else None
 
 
 def _extension(line: str) -> str | None:

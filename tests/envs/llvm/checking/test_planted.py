@@ -58,7 +58,7 @@ PLANTED = (
     ("wrong index", "matrices", "multiply", 2),
     ("truncate a value", "sorting", "lower_bound", 2),
     ("truncate a value", "bytes", "pack_runs", 6),
-    ("truncate a value", "geometry", "inside", 1),
+    ("truncate a value", "signals", "mix", 1),
     ("extend with the other sign", "bytes", "pack_runs", 1),
     ("extend with the other sign", "bytes", "adler", 0),
     ("extend with the other sign", "bytes", "crc", 0),

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from irgym.envs.llvm.checking.observing import Observer
 from irgym.llvmir.interpreter.calls import Access, Call
@@ -231,9 +231,9 @@ def _put(machine: Observer, call: Call, arguments: tuple[Value, ...]) -> Value:
         source, size, count, stream = arguments
         _written(machine, stream, (_bytes(machine, source, size * count),))
         return count if size else 0
-    stream = arguments[1] if len(arguments) > 1 else _STANDARD
-    _written(machine, stream, (bytes([arguments[0] & 255]),))
-    return arguments[0] & 255
+    letter, *streams = arguments
+    _written(machine, streams[0] if streams else _STANDARD, (bytes([letter & 255]),))
+    return letter & 255
 
 
 def _stored_format(machine: Observer, call: Call, arguments: tuple[Value, ...]) -> Value:
@@ -258,14 +258,18 @@ def _relative(machine: Observer, _: Call, arguments: tuple[Value, ...]) -> Value
     parts = listed(elements[1]) if elements else []
     if offset % 4 or offset // 4 >= len(parts):
         raise Undefined("an access beyond an object")
-    return program.address(globals_in(parts[offset // 4])[0])
+    number: int = offset // 4
+    return program.address(globals_in(parts[number])[0])
 
 
 def _signs(_: Observer, __: Call, arguments: tuple[Value, ...]) -> Value:
     """Run `pmovmskb`: return the sign bits of bytes."""
-    if any(element is POISON for element in arguments[0]):
-        return POISON
-    return sum((element >> 7) << place for place, element in enumerate(arguments[0]))
+    found = 0
+    for place, element in enumerate(cast(tuple[Value, ...], arguments[0])):
+        if element is POISON:
+            return POISON
+        found |= (element >> 7) << place
+    return found
 
 
 def _of_number(compute: Callable[[int], int], _: Observer, __: Call, arguments: tuple[Value, ...]) -> Value:

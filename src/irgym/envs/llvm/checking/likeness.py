@@ -153,6 +153,8 @@ class Likeness:
         return number in self._shown or (number not in seen and not self._reach.private(address))
 
     def _check(self, address: int) -> None:
+        if not address % 8:
+            self._match_word(address)
         wanted = self._wanted(address)
         found = self._found(address)
         if wanted is None:
@@ -185,19 +187,26 @@ class Likeness:
             return 0
         return self._record.initial.get(address)
 
+    def _match_word(self, address: int) -> None:
+        """Match the objects to which equal places in memory point, even where the addresses are equal."""
+        words = self._words(address, 8)
+        if words is not None and is_local(words[0]) and not self.alike(*words):
+            raise Differs(f"{self._called(address)} differs")
+
+    def _words(self, start: int, size: int) -> tuple[int, int] | None:
+        """Return some bytes of both runs as numbers; None if one of them is unknown."""
+        pairs = [(self._wanted(start + place), self._found(start + place)) for place in range(size)]
+        if any(byte is None or byte < 0 for pair in pairs for byte in pair):
+            return None
+        first, second = (bytes(byte or 0 for byte in column) for column in zip(*pairs, strict=True))
+        return int.from_bytes(first, "little"), int.from_bytes(second, "little")
+
     def _excused(self, address: int) -> bool:
         """Say whether a byte belongs to matched pointers or to NaNs, whose bits may differ."""
         for size, excuses in ((8, self._same_word), (4, _not_numbers)):
-            start = address - address % size
-            pairs = [(self._wanted(start + place), self._found(start + place)) for place in range(size)]
-            if all(
-                first is not None and second is not None and min(first, second) >= 0
-                for first, second in pairs
-            ):
-                first = int.from_bytes(bytes(pair[0] or 0 for pair in pairs), "little")
-                second = int.from_bytes(bytes(pair[1] or 0 for pair in pairs), "little")
-                if excuses(first, second, size):
-                    return True
+            words = self._words(address - address % size, size)
+            if words is not None and excuses(*words, size):
+                return True
         return False
 
     def _same_word(self, wanted: int, found: int, size: int) -> bool:

@@ -51,7 +51,8 @@ class Observer(Running):
         turn: Whether to use the alternative undefined values.
         original: The module before the passes; None where this is the original.
         kept: Regions of internal variables that are compared at the end.
-        partners: Functions of which one is called afterwards, since they use the same internal variables.
+        partners: Functions of which one is called before or afterwards, since they use the same internal
+            variables.
     """
 
     original: Program | None = None
@@ -78,7 +79,8 @@ class Observer(Running):
         ended = ""
         calls = [code]
         if self.partners:
-            calls.append(self.partners[self.world.bits(_PARTNER, _WORD) % len(self.partners)])
+            which, first = divmod(self.world.bits(_PARTNER, _WORD), 2)
+            calls.insert(0 if first else 1, self.partners[which % len(self.partners)])
         parameters = tuple(each.parameters for each in calls)
         if isinstance(self.reference, Record):
             parameters = self.reference.parameters

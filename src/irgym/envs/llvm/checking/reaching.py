@@ -2,10 +2,12 @@
 
 import struct
 from collections.abc import Iterable, Mapping
+from typing import cast
 
 from irgym.envs.llvm.checking.records import is_local
 from irgym.llvmir.interpreter.memory import PAGE, PAGE_BITS, Memory
 from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS
+from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.program import Program
 from irgym.llvmir.ir.modules import LOCAL_LINKAGES
 from irgym.llvmir.ir.syntax import spaced
@@ -62,10 +64,11 @@ class Reach:
                     found.add(word >> REGION_BITS)
         return found
 
-    def pointed(self, values: object) -> set[int]:
+    def pointed(self, values: Value) -> set[int]:
         """Return the private regions to which some values point."""
         if isinstance(values, tuple):
-            return {number for value in values for number in self.pointed(value)}  # pyright: ignore[reportUnknownVariableType]
+            elements = cast(tuple[Value, ...], values)
+            return {number for value in elements for number in self.pointed(value)}
         if isinstance(values, int) and self.private(values):
             return {values >> REGION_BITS}
         return set()

@@ -171,8 +171,8 @@ class Comparison:
         findings.branches |= explorer.edges
         findings.taken |= explorer.found.edges & explorer.edges
         if not explorer.found.runs:
-            [(why, _)] = explorer.found.failures.most_common(1)
-            findings.blind.append(f"{name} ({why})")
+            why = dict(explorer.found.failures.most_common(1))
+            findings.blind.append(f"{name} ({next(iter(why), 'no inputs')})")
             return
         unsupported = ""
         for run in explorer.found.runs:
