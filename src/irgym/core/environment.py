@@ -68,6 +68,7 @@ class Environment(ABC):
         default_methods: What `compare` runs unless told otherwise.
         reference_baseline: The baseline that results are timed against side by side, if there is one.
         reference_pipeline: The default schedule that costs are compared with, if there is one.
+        first_pipelines: Pipelines that searches begin with where costs are exact; by default the reference.
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
         accepts: What `program_of` takes, in words; empty: nothing.
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
@@ -90,6 +91,7 @@ class Environment(ABC):
     default_methods: tuple[str, ...] = ("base", "random", "greedy", "beam", "evolutionary")
     reference_baseline: str | None = None
     reference_pipeline: str | None = None
+    first_pipelines: tuple[str, ...] = ()
     validation_inputs: int = 3
     accepts: str = ""
     part_forms: Mapping[str, str] = MappingProxyType({})

@@ -50,16 +50,18 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
 
 
 def default_schedules(environment: Environment, task: Task[Any]) -> list[Schedule]:
-    """Return the schedules that a search starts with: the default schedule if costs are exact, else none.
+    """Return the schedules that a search starts with if costs are exact, else none.
 
-    With it, a search never ends worse than the compiler. Where costs are measured, the compiler runs its
-    pipeline after every schedule anyway.
+    They are those of the environment's `first_pipelines`, by default of the reference. So a search never ends
+    worse than the compiler. Where costs are measured, the compiler runs its pipeline after every schedule
+    anyway.
 
     Raises:
         IrgymError: The pipeline fails on this program.
     """
-    schedule = _default_schedule(environment, task) if task.objective.exact else None
-    return [] if schedule is None else [schedule]
+    first = environment.first_pipelines or (environment.reference_pipeline,)
+    names = [name for name in first if name is not None and task.objective.exact]
+    return [schedule for name in names if (schedule := _schedule_of(name, task)) is not None]
 
 
 def pipeline_schedules(environment: Environment, task: Task[Any]) -> list[Schedule]:

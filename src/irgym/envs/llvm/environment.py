@@ -18,7 +18,7 @@ from irgym.envs.llvm.compiling.pool import Pool
 from irgym.envs.llvm.programs import datasets
 from irgym.envs.llvm.programs.sources import Sources
 from irgym.envs.llvm.programs.uris import GRAMMAR, family_of, parse_uri
-from irgym.envs.llvm.task import PIPELINES, LlvmTask
+from irgym.envs.llvm.task import LIST, PIPELINES, LlvmTask
 from irgym.llvmir.programs.files import is_program
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.store import content_digest
@@ -43,6 +43,7 @@ class LlvmEnvironment(Environment):
     objectives = LlvmTask.objectives
     pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())
     reference_pipeline = "oz"
+    first_pipelines = ("oz", LIST)
     default_methods = (
         "base",
         "o3",
