@@ -13,8 +13,8 @@ def after_passes(text: str, sequences: Sequence[Sequence[str]]) -> list[str]:
     for passes in sequences:
         module = Context(library(PREFERRED), named=True).read(text.encode(), "a test")
         try:
-            for one in passes:
-                module.run(one)
+            for single in passes:
+                module.run(single)
         except PassFailure:
             found.append("")
         else:

@@ -203,7 +203,7 @@ def test_wrong_changes_are_told(module: str, old: str, new: str, function: str, 
 
 
 def test_poison_may_become_anything(after_passes: Passes) -> None:
-    """What the original leaves open may be chosen, but nothing may become open."""
+    """Whatever the original leaves open may be chosen, but nothing may become open."""
     text = """
 define i32 @loose(i32 %x) {
   %y = add nsw i32 %x, 1

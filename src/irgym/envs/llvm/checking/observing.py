@@ -88,7 +88,7 @@ class Observer(Running):
         try:
             for number, each in enumerate(calls):
                 numbered = enumerate(parameters[number], number * _PARAMETERS)
-                arguments = tuple(self.argument(*one) for one in numbered)
+                arguments = tuple(self.argument(place, parameter) for place, parameter in numbered)
                 results.append(self.executed(each, arguments, self.entered))
             result = tuple(results)
         except Left as error:
@@ -136,7 +136,7 @@ class Observer(Running):
             self._likeness.compare(wanted.reachable, None)
 
     def argument(self, place: int, parameter: Operand) -> Value:
-        """Return the random argument at a place: a pointer to an object of its own where it promises that."""
+        """Return the random argument at a place: to an object that no other points to where it promises so."""
         if parameter.kind != "ptr":
             return super().argument(place, parameter)
         if parameter.named("byval") is not None:

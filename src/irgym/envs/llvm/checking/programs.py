@@ -36,7 +36,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Ending:
-    """What a run left behind.
+    """Output and end of a run.
 
     Attributes:
         output: What it wrote to standard output.
@@ -58,7 +58,7 @@ def compared_programs(
 ) -> Validation:
     """Run two programs on the same input, and compare what they do.
 
-    Each runs in an empty folder of its own, which is removed afterwards. The original runs twice: where it
+    Each runs in a new folder, which is removed afterwards. The original runs twice: where it
     does not repeat itself, or a limit stops it, nothing can be compared.
 
     Args:

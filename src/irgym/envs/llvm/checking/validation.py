@@ -61,7 +61,7 @@ _CASES = ("tie", "above", "below")
 
 @dataclass
 class Findings:
-    """What the comparison of a module found.
+    """Results of the comparison of a module.
 
     Attributes:
         compared: Number of functions compared.
