@@ -136,7 +136,7 @@ class Observer(Running):
             self._likeness.compare(wanted.reachable, None)
 
     def argument(self, place: int, parameter: Operand) -> Value:
-        """Return the random argument at a place: to an object that no other points to where it promises so."""
+        """Return the random argument at a place; it is an object that only it points to where it promises that."""
         if parameter.kind != "ptr":
             return super().argument(place, parameter)
         if parameter.named("byval") is not None:
