@@ -9,12 +9,15 @@ from collections.abc import Mapping
 
 from irgym.envs.llvm.checking.reaching import Reach
 from irgym.envs.llvm.checking.records import Record, is_local, is_outer
-from irgym.llvmir.interpreter.memory import Memory
-from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS, STACK
+from irgym.llvmir.interpreter.memory import KNOWN, PAGE, PAGE_BITS, UNTOUCHED, Memory
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, HEAP, REGION_BITS, STACK
 from irgym.llvmir.interpreter.numbers import float_of
 from irgym.llvmir.interpreter.poison import POISON
 from irgym.llvmir.interpreter.program import Program
 from irgym.llvmir.interpreter.traces import Differs, plain
+
+UNWRITTEN = -2
+"""What memory has for a byte that nothing has written."""
 
 _OFFSETS = (1 << REGION_BITS) - 1
 
@@ -48,15 +51,58 @@ class Likeness:
         self._shown: set[int] = set()
         self.twins: dict[int, int] = {}
         self._origins: dict[int, int] = {}
+        self._bound: set[int] = set()
+        self._recent: frozenset[int] = frozenset()
         self.initial: dict[int, int] = {}
 
     def match(self, wanted: int, found: int) -> bool:
-        """Take a region of the run for one of the original; say whether both are unmatched or matched so."""
-        if self.twins.get(wanted, found) != found or self._origins.get(found, wanted) != wanted:
-            return False
-        self.twins[wanted] = found
-        self._origins[found] = wanted
+        """Take a region of the run for one of the original; say whether both can be matched.
+
+        Passes merge variables that do not live at the same time, and leave out copies of them. So a variable
+        may be matched anew in another event; what others see of it is then compared from the beginning.
+        """
+        if self.twins.get(wanted) != found or self._origins.get(found) != wanted:
+            twin, origin = self.twins.get(wanted, found), self._origins.get(found, wanted)
+            if (twin, origin) != (found, wanted) and not self._may_be_matched_anew(wanted, found):
+                return False
+            if origin != wanted:
+                self._carry(found, origin, wanted)
+            self._origins.pop(twin, None)
+            self.twins.pop(origin, None)
+            self._shown -= {wanted, origin}
+            self.twins[wanted] = found
+            self._origins[found] = wanted
+        self._bound |= {wanted, -found}
         return True
+
+    def _carry(self, found: int, before: int, wanted: int) -> None:
+        """Keep of a variable what the original's other variable holds too; the rest is as if never written.
+
+        Args:
+            found: The region of the run.
+            before: The original's region that it was matched with.
+            wanted: The one that it is matched with now.
+        """
+        memory, low = self._memory, found << REGION_BITS
+        drawn = [place & _OFFSETS for place in self._record.initial if place >> REGION_BITS == before]
+        for offset in drawn:
+            if (wanted << REGION_BITS | offset) in self._model and memory.byte(low | offset) == UNWRITTEN:
+                memory.put(
+                    low | offset,
+                    bytes([self._record.initial[before << REGION_BITS | offset]]),
+                    bytes([KNOWN]),
+                )
+        for page, (_, marks) in memory.pages.items():
+            if page << PAGE_BITS >> REGION_BITS == found:
+                for place in range(PAGE):
+                    address = page << PAGE_BITS | place
+                    origin = wanted << REGION_BITS | (address & _OFFSETS)
+                    if marks[place] and origin not in self._model and address not in self._recent:
+                        marks[place] = UNTOUCHED
+
+    def _may_be_matched_anew(self, wanted: int, found: int) -> bool:
+        variables = all(STACK <= number << REGION_BITS < HEAP for number in (wanted, found))
+        return variables and wanted not in self._bound and -found not in self._bound
 
     def there(self, address: int) -> int | None:
         """Return the run's address of the original's address; None if the object is unmatched."""
@@ -112,6 +158,8 @@ class Likeness:
             wanted: Content of the bytes that the original wrote, by address.
             found: Likewise for the run.
         """
+        self._bound = set()
+        self._recent = frozenset(found)
         self._model.update(wanted)
         self._pending.update(wanted)
         for address in found:

@@ -129,14 +129,14 @@ class Observer(Running):
             raise Differs(f"it does not call {_named(left[0].what)}")
         if wanted.ended != record.ended:
             raise Differs(f"it ends with {record.ended or 'a return'}, not with {wanted.ended or 'a return'}")
+        self._likeness.advance(wanted.changes, record.changes)
         if not self._likeness.alike(wanted.result, record.result):
             raise Differs(f"the result is {_results(record.result)}, not {_results(wanted.result)}")
         if not wanted.ended:
-            self._likeness.advance(wanted.changes, record.changes)
             self._likeness.compare(wanted.reachable, None)
 
     def argument(self, place: int, parameter: Operand) -> Value:
-        """Return the random argument at a place; it is an object that only it points to where it promises that."""
+        """Return the random argument at a place; where it promises so, only it points to its object."""
         if parameter.kind != "ptr":
             return super().argument(place, parameter)
         if parameter.named("byval") is not None:
@@ -215,10 +215,10 @@ class Observer(Running):
             happening = self.reference.happenings[number]
             if happening.what != what:
                 raise Differs(f"it calls {_named(what)} instead of {_named(happening.what)}")
+            self._likeness.advance(happening.changes, changes)
             if not self._likeness.alike(happening.arguments, arguments):
                 given = f"{_shown(arguments)}, not {_shown(happening.arguments)}"
                 raise Differs(f"a call of {_named(what)} takes {given}")
-            self._likeness.advance(happening.changes, changes)
             self._likeness.compare(happening.seen, happening.scope)
         self._happenings.append(happening)
         for address, kind, bits in happening.writes:
