@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     config.add_cleanup(lambda: os.environ.pop(BUILT))
     built = Path(folder.name) / "built"
-    for shared in ("linalg", "graph", "cse", "llvm"):
+    for shared in ("linalg", "graph", "cse", "llvm", "zig"):
         (built / shared).mkdir(parents=True)
     # Files under names made of all that they depend on: the engine, which takes half a minute, and modules;
     # the C that walks through LLVM's modules, which takes ten seconds.

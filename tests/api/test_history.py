@@ -80,7 +80,7 @@ def test_quick_takes_the_best_without_a_search():
 
 
 def test_quick_and_a_search_are_refused_together():
-    with pytest.raises(IrgymError, match="leave out the search's options"):
+    with pytest.raises(IrgymError, match="leave out seconds"):
         irgym.tune(PROGRAM, seconds=1.0, searching=irgym.Searching(quick=True))
 
 

@@ -92,9 +92,12 @@ def test_an_interrupt_of_measured_checks_keeps_what_runs(monkeypatch: pytest.Mon
 
 def test_ctrl_c_during_the_checks_of_the_command(tmp_path: Path):
     file = tmp_path / "a.json"
-    words = ["tune", "loops://mm/64x64x64", "--search", "random", "--evaluations", "9", "--json", str(file)]
+    words = ["tune", "loops://mm/512x512x512", "--search", "random", "--evaluations", "9"]
     with subprocess.Popen(
-        [sys.executable, "-m", "irgym", *words], stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        [sys.executable, "-m", "irgym", *words, "--json", str(file)],
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr is not None
         for line in process.stderr:

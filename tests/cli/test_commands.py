@@ -301,7 +301,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tune", PROGRAM, *QUICK, "--trace", "a.png"): (".svg", ".dot", ".json"),
     ("tune", PROGRAM, *QUICK, "--trace", "/nowhere/a.svg"): ("/nowhere/a.svg", "choose"),
     ("compare", "loops", "--methods", "greedy", "--trace", "/dev/null"): ("name another folder by --trace",),
-    ("tune", PROGRAM, "--quick", "--trace", "a.svg"): ("leave out the search's options",),
+    ("tune", PROGRAM, "--quick", "--trace", "a.svg"): ("leave out trace",),
     ("replay", PROGRAM, "split_9"): ("no action 'split_9'", "split_8"),
     ("replay", PROGRAM, "down up merge"): ("action 3", "merge", "does not apply"),
     ("replay", PROGRAM, "stop up"): ("action 2", "stopped"),

@@ -58,16 +58,13 @@ def graph_of(content: bytes) -> ProgramGraph:
 @contextmanager
 def llvm_process(cache: Path) -> Iterator[ProcessPoolExecutor]:
     """Provide a process for these functions, which builds the C that it needs in a folder."""
-    before = os.environ.get("IRGYM_CACHE_DIR")
-    os.environ["IRGYM_CACHE_DIR"] = str(cache)
-    try:
-        with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-            process.submit(os.getpid).result()
-            yield process
-    finally:
-        os.environ.pop("IRGYM_CACHE_DIR")
-        if before is not None:
-            os.environ["IRGYM_CACHE_DIR"] = before
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), _within, (str(cache),)) as process:
+        yield process
+
+
+def _within(cache: str) -> None:
+    """Let a process keep what it builds in a folder."""
+    os.environ["IRGYM_CACHE_DIR"] = cache
 
 
 def print_embeddings(vocabulary: str, file: str) -> None:

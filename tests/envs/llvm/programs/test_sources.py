@@ -165,7 +165,7 @@ def test_macros_see_what_code_is_optimised_for(sources: Sources, tmp_path: Path)
             "a.ll",
             'target triple = "riscv64-linux"\n' + IR,
             "",
-            r"the module is for riscv64-linux, and irgym has",
+            r"the module is for riscv64-linux, and this LLVM makes code for X86",
         ),
         (
             "a.ll",

@@ -21,6 +21,7 @@ CODE = (
     "envs/hlo/checking/special.py",
     "envs/hlo/compiling/stablehlo.py",
     "envs/hlo/compiling/store.py",
+    "measure/passes/store.py",
 )
 """Sources that run passes, and check and time modules, in addition to those of all environments."""
 
