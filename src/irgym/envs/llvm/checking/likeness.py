@@ -17,7 +17,7 @@ from irgym.llvmir.interpreter.program import Program
 from irgym.llvmir.interpreter.traces import Differs, plain
 
 UNWRITTEN = -2
-"""What memory has for a byte that nothing has written."""
+"""Content of a byte that nothing has written, as memory tells it."""
 
 _OFFSETS = (1 << REGION_BITS) - 1
 
@@ -59,11 +59,11 @@ class Likeness:
         """Take a region of the run for one of the original; say whether both can be matched.
 
         Passes merge variables that do not live at the same time, and leave out copies of them. So a variable
-        may be matched anew in another event; what others see of it is then compared from the beginning.
+        may be matched again in another event; what others see of it is then compared from the beginning.
         """
         if self.twins.get(wanted) != found or self._origins.get(found) != wanted:
             twin, origin = self.twins.get(wanted, found), self._origins.get(found, wanted)
-            if (twin, origin) != (found, wanted) and not self._may_be_matched_anew(wanted, found):
+            if (twin, origin) != (found, wanted) and not self._may_be_matched_again(wanted, found):
                 return False
             if origin != wanted:
                 self._carry(found, origin, wanted)
@@ -100,7 +100,7 @@ class Likeness:
                     if marks[place] and origin not in self._model and address not in self._recent:
                         marks[place] = UNTOUCHED
 
-    def _may_be_matched_anew(self, wanted: int, found: int) -> bool:
+    def _may_be_matched_again(self, wanted: int, found: int) -> bool:
         variables = all(STACK <= number << REGION_BITS < HEAP for number in (wanted, found))
         return variables and wanted not in self._bound and -found not in self._bound
 
