@@ -17,13 +17,12 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.hlo.compiling.export import FORMS, export
-from irgym.envs.hlo.compiling.modules import Node, PassPath, ProgramModules, run_passes
+from irgym.envs.hlo.compiling.modules import PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.compiling.pipelines import FINISHING, ORDERS, schedule_of
 from irgym.envs.hlo.compiling.toolchain import toolchain
 from irgym.envs.hlo.observing.opcodes import OPCODES
 from irgym.envs.hlo.programs.uris import source_file
 from irgym.envs.hlo.state import HloState
-from irgym.measure.passes.store import Failure
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing
 
@@ -128,21 +127,21 @@ class HloTask(Task[HloState]):
             if task.terminal(state):
                 raise ScheduleError("no action applies after stop or after a pass that failed")
             if action.kind == STOP:
-                after[place] = _moved(state, STOP, stopped=True)
+                after[place] = state.moved(STOP, stopped=True)
             elif not state.node.possible[action.kind]:
-                after[place] = _moved(state, action.kind, stopped=False)
+                after[place] = state.moved(action.kind, stopped=False)
             else:
                 step = (task.modules, state.path, action.kind)
                 passes.setdefault(task.with_analysis, []).append((place, step))
         for analysed, steps in passes.items():
             results = run_passes([step for _, step in steps], analysed)
             for (place, (_, _, kind)), result in zip(steps, results, strict=True):
-                after[place] = _after(states[place], kind, result)
+                after[place] = states[place].after(kind, result)
         return after
 
     def terminal(self, state: HloState) -> bool:
         """Say whether `stop` was taken or a pass failed."""
-        return state.stopped or bool(state.failure)
+        return state.terminal
 
     def identity(self, state: HloState) -> Hashable:
         """Return the digest of the module's graph: passes that commute lead to the same one."""
@@ -262,33 +261,3 @@ class HloTask(Task[HloState]):
             IrgymError: The suffix is none of these, or the file cannot be written.
         """
         return export(self.modules, state.path, path)
-
-
-def _moved(state: HloState, kind: int, *, stopped: bool) -> HloState:
-    """Return the state after a step that leaves the module as it is."""
-    tried = state.tried if stopped else state.tried | {kind}
-    return HloState(
-        state.path,
-        stopped,
-        node=state.node,
-        before=state.node,
-        tried=tried,
-        last=kind,
-        steps=state.steps + 1,
-    )
-
-
-def _after(state: HloState, kind: int, result: Node | Failure | None) -> HloState:
-    """Return the state after a pass."""
-    if result is None:
-        return _moved(state, kind, stopped=False)
-    if isinstance(result, Failure):
-        return HloState(
-            state.path,
-            failure=result.reason,
-            node=state.node,
-            before=state.node,
-            last=kind,
-            steps=state.steps + 1,
-        )
-    return HloState((*state.path, kind), node=result, before=state.node, last=kind, steps=state.steps + 1)

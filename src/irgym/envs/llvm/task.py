@@ -15,12 +15,11 @@ from irgym.core.schedule import Schedule
 from irgym.core.task import Task
 from irgym.envs.llvm.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
-from irgym.envs.llvm.compiling.modules import Node, ProgramModules, Step, run_passes
+from irgym.envs.llvm.compiling.modules import ProgramModules, Step, run_passes
 from irgym.envs.llvm.compiling.toolchain import toolchain
 from irgym.envs.llvm.runner import SIZE
 from irgym.envs.llvm.sequences import prefixes, sequences
 from irgym.envs.llvm.state import LlvmState
-from irgym.measure.passes.store import Failure
 
 INSTRUCTIONS = Objective("instructions", "", "instructions of LLVM's IR", exact=True, timed=False)
 CODE_SIZE = Objective(SIZE, "bytes", "bytes of machine code", exact=True, timed=False)
@@ -100,17 +99,17 @@ class LlvmTask(Task[LlvmState]):
             if task.terminal(state):
                 raise ScheduleError("no action applies after stop or after a pass that failed")
             if action.kind == STOP:
-                after[place] = _moved(state, STOP, stopped=True)
+                after[place] = state.moved(STOP, stopped=True)
             else:
                 places.append(place)
                 steps.append((task.modules, state.node, action.kind))
         for place, (_, _, kind), result in zip(places, steps, run_passes(steps), strict=True):
-            after[place] = _after(states[place], kind, result)
+            after[place] = states[place].after(kind, result)
         return after
 
     def terminal(self, state: LlvmState) -> bool:
         """Say whether `stop` was taken or a pass failed."""
-        return state.stopped or bool(state.failure)
+        return state.terminal
 
     def identity(self, state: LlvmState) -> Hashable:
         """Return the digest of the module: passes that commute lead to the same one."""
@@ -195,23 +194,3 @@ class LlvmTask(Task[LlvmState]):
             StorageError: The file cannot be written.
         """
         return export(self.modules, state.path, path)
-
-
-def _moved(state: LlvmState, kind: int, *, stopped: bool) -> LlvmState:
-    """Return the state after a step that leaves the module as it is."""
-    tried = state.tried if stopped else state.tried | {kind}
-    node = state.node
-    return LlvmState(
-        state.path, stopped, node=node, before=node, tried=tried, last=kind, steps=state.steps + 1
-    )
-
-
-def _after(state: LlvmState, kind: int, result: Node | Failure | None) -> LlvmState:
-    """Return the state after a pass."""
-    if result is None:
-        return _moved(state, kind, stopped=False)
-    steps = state.steps + 1
-    if isinstance(result, Failure):
-        node = state.node
-        return LlvmState(state.path, failure=result.reason, node=node, before=node, last=kind, steps=steps)
-    return LlvmState((*state.path, kind), node=result, before=state.node, last=kind, steps=steps)

@@ -72,12 +72,12 @@ class Machine(Running):
 
     def external(self, call: Call, target: object, arguments: tuple[Value, ...], invoked: bool) -> Value:
         """See `Running.external`."""
-        if _poisoned(arguments):
+        if poisoned(arguments):
             if call.pure:
                 return POISON
             raise Undefined("a call takes poison")
         if call.pure:
-            key = PURE + SLOTS * (hash((_digest(target), plain(arguments))) & 0xFFFFFFFFFFFF)
+            key = PURE + SLOTS * (hash((callee_number(target), plain(arguments))) & 0xFFFFFFFFFFFF)
             return self._answer(call, key)
         event = self._happens(target, arguments, call, invoked)
         if "noreturn" in call.words:
@@ -210,12 +210,14 @@ class Machine(Running):
         self._compare_memory(reference.changes, trace.changes)
 
 
-def _poisoned(values: Iterable[Value]) -> bool:
+def poisoned(values: Iterable[Value]) -> bool:
+    """Say whether one of some values is poison, or has a part that is."""
     return any(
-        value is POISON or (isinstance(value, tuple) and _poisoned(value))  # pyright: ignore[reportUnknownArgumentType]
+        value is POISON or (isinstance(value, tuple) and poisoned(value))  # pyright: ignore[reportUnknownArgumentType]
         for value in values
     )
 
 
-def _digest(target: object) -> int:
+def callee_number(target: object) -> int:
+    """Return a number that tells callees apart, by address or by name."""
     return target if isinstance(target, int) else crc32(str(target).encode())

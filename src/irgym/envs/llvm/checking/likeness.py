@@ -8,16 +8,16 @@ import math
 from collections.abc import Mapping
 
 from irgym.envs.llvm.checking.reaching import Reach
-from irgym.envs.llvm.checking.records import Record, is_local, is_outer
+from irgym.envs.llvm.checking.records import Record, is_local, is_outer, is_variable
 from irgym.llvmir.interpreter.memory import KNOWN, PAGE, PAGE_BITS, UNTOUCHED, Memory
-from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, HEAP, REGION_BITS, STACK
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS, STACK
 from irgym.llvmir.interpreter.numbers import float_of
 from irgym.llvmir.interpreter.poison import POISON
 from irgym.llvmir.interpreter.program import Program
 from irgym.llvmir.interpreter.traces import Differs, plain
 
 UNWRITTEN = -2
-"""Content of a byte that nothing has written, as memory tells it."""
+"""Result of `Memory.byte` for a byte that nothing has written."""
 
 _OFFSETS = (1 << REGION_BITS) - 1
 
@@ -101,8 +101,12 @@ class Likeness:
                         marks[place] = UNTOUCHED
 
     def _may_be_matched_again(self, wanted: int, found: int) -> bool:
-        variables = all(STACK <= number << REGION_BITS < HEAP for number in (wanted, found))
-        return variables and wanted not in self._bound and -found not in self._bound
+        return (
+            is_variable(wanted)
+            and is_variable(found)
+            and wanted not in self._bound
+            and -found not in self._bound
+        )
 
     def there(self, address: int) -> int | None:
         """Return the run's address of the original's address; None if the object is unmatched."""
@@ -218,12 +222,12 @@ class Likeness:
 
     def _found(self, address: int) -> int | None:
         place = self.there(address)
-        found = -2 if place is None else self._memory.byte(place)
-        if found == -2 and place is not None and is_local(place):
+        found = UNWRITTEN if place is None else self._memory.byte(place)
+        if found == UNWRITTEN and place is not None and is_local(place):
             region = self._memory.regions.get(place >> REGION_BITS)
             if region is not None and region.zeros:
                 return 0
-        return self._initially(address) if found == -2 else found
+        return self._initially(address) if found == UNWRITTEN else found
 
     def _initially(self, address: int) -> int | None:
         if GLOBALS <= address < CODE:

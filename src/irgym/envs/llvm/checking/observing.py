@@ -8,14 +8,13 @@ that the caller sees at the end. Functions of the module are executed, so that i
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-from zlib import crc32
 
 from irgym.envs.llvm.checking.likeness import Likeness
 from irgym.envs.llvm.checking.reaching import Reach
-from irgym.envs.llvm.checking.records import Happening, Record, is_local, is_outer
+from irgym.envs.llvm.checking.records import Happening, Record, is_local, is_outer, is_variable
 from irgym.llvmir.interpreter.calls import Access, Call
 from irgym.llvmir.interpreter.layout import Kind
-from irgym.llvmir.interpreter.machine import EVENTS, PURE
+from irgym.llvmir.interpreter.machine import EVENTS, PURE, callee_number, poisoned
 from irgym.llvmir.interpreter.making import ARGUMENTS, SLOTS
 from irgym.llvmir.interpreter.memory import Region
 from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, MIDDLE, REGION_BITS, SOLE, STACK
@@ -96,7 +95,7 @@ class Observer(Running):
         changes = self.memory.changes()
         roots = {*self.kept, *self._escaped, *self._reach.pointed(result)}
         roots |= self._reach.stored(changes, self._escaped)
-        reachable = {number for number in self._reach.behind(roots) if not _is_variable(number)}
+        reachable = {number for number in self._reach.behind(roots) if not is_variable(number)}
         record = Record(
             (),
             result,
@@ -175,12 +174,12 @@ class Observer(Running):
 
     def external(self, call: Call, target: object, arguments: tuple[Value, ...], invoked: bool) -> Value:
         """See `Running.external`."""
-        if _poisoned(arguments):
+        if poisoned(arguments):
             if call.quiet:
                 return POISON
             raise Undefined("a call takes poison")
         if call.quiet:
-            key = hash((_digest(target), plain(self._nameless(arguments)))) & 0xFFFFFFFFFFFF
+            key = hash((callee_number(target), plain(self._nameless(arguments)))) & 0xFFFFFFFFFFFF
             return self._answer(call, PURE + SLOTS * key)
         happening = self.happens(target, arguments, call, call.access)
         if "noreturn" in call.words:
@@ -312,7 +311,7 @@ class Observer(Running):
             if not is_outer(address):
                 raise Undefined("a variable is freed")
             self.happens("@free", (address,), None, _NOTHING)
-        elif _is_variable(address >> REGION_BITS) or address & _OFFSETS != MIDDLE:
+        elif is_variable(address >> REGION_BITS) or address & _OFFSETS != MIDDLE:
             raise Undefined("a variable is freed")
         self.memory.region(address)
         self.memory.free(address)
@@ -337,21 +336,6 @@ def _captures(operand: Operand) -> bool:
 
 def _writable(operand: Operand, value: Value) -> bool:
     return _pointer(operand, value) and not {"readonly", "readnone"} & {*operand.attributes}
-
-
-def _is_variable(number: int) -> bool:
-    return STACK <= number << REGION_BITS < STACK << 1
-
-
-def _poisoned(values: Iterable[Value]) -> bool:
-    return any(
-        value is POISON or (isinstance(value, tuple) and _poisoned(value))  # pyright: ignore[reportUnknownArgumentType]
-        for value in values
-    )
-
-
-def _digest(target: object) -> int:
-    return target if isinstance(target, int) else crc32(str(target).encode())
 
 
 def _named(what: object) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from irgym.llvmir.interpreter.memory_map import GLOBALS, SOLE, STACK
+from irgym.llvmir.interpreter.memory_map import GLOBALS, HEAP, REGION_BITS, SOLE, STACK
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.operands import Operand
 from irgym.llvmir.interpreter.traces import Event, Trace
@@ -48,6 +48,11 @@ class Record(Trace):
 def is_local(address: Value) -> bool:
     """Say whether an address is that of a variable or of an allocation of the program."""
     return isinstance(address, int) and STACK <= address < SOLE
+
+
+def is_variable(number: int) -> bool:
+    """Say whether a region is that of a variable of a function."""
+    return STACK <= number << REGION_BITS < HEAP
 
 
 def is_outer(address: int) -> bool:

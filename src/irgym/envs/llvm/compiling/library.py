@@ -17,6 +17,7 @@ from typing import Any
 from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.llvm.compiling.installed import Llvm, llvm_named
 from irgym.envs.llvm.compiling.native.build import build
+from irgym.llvmir.programs.files import BITCODE
 from irgym.measure.passes.store import PassFailure
 
 DIGEST_BYTES = 16
@@ -178,7 +179,7 @@ class Context:
         Raises:
             ProgramError: LLVM refuses it, or it is for a target that LLVM has no code generator for.
         """
-        if self._named or content.startswith((b"BC\xc0\xde", b"\xde\xc0\x17\x0b")):
+        if self._named or content.startswith(BITCODE):
             return Module(self, self._parsed(self._handle, content, name))
         # Text cannot be read without its names.
         return Module(
@@ -228,8 +229,8 @@ class Module:
         """Put the uses of values into an order that follows from the text; return how many instructions."""
         return int(self._library.order(self.handle))
 
-    def run(self, passes: str) -> None:
-        """Run passes, as LLVM's opt takes them in `-passes`.
+    def run(self, passes: str) -> int:
+        """Run passes, as LLVM's opt takes them in `-passes`; return the number of instructions afterwards.
 
         Raises:
             PassFailure: LLVM knows no such pass, or the pass returned an error.
@@ -243,7 +244,7 @@ class Module:
         complaint = self._library.native.irgym_complaint()
         if complaint:
             raise PassFailure(complaint.decode(errors="replace"))
-        self.order()
+        return self.order()
 
     def bitcode(self) -> bytes:
         """Return the module as bitcode."""

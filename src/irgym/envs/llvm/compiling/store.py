@@ -112,12 +112,7 @@ class Stored:
     """
 
     def __init__(self, module: Module) -> None:
-        self.module = module
-        self._count()
-
-    def _count(self) -> None:
-        self.size = self.module.order()
-        self.digest = self.module.digest()
+        self.module, self.size, self.digest = module, module.order(), module.digest()
 
     def clone(self) -> "Stored":
         """Return a copy, to which passes do the same."""
@@ -132,8 +127,8 @@ class Stored:
             PassFailure: LLVM returned an error.
         """
         before = self.digest
-        self.module.run(passes)
-        self._count()
+        self.size = self.module.run(passes)
+        self.digest = self.module.digest()
         return self.digest != before
 
     def summary(self) -> Summary:
