@@ -5,11 +5,15 @@ from pathlib import Path
 import pytest
 
 from irgym.base.errors import BackendError
+from irgym.core.cost import Call
 from irgym.envs.llvm.actions import KIND, PASSES, passes_of
 from irgym.envs.llvm.compiling.installed import llvm_named
 from irgym.envs.llvm.compiling.pool import LIMITS
 from irgym.envs.llvm.compiling.sections import text_bytes
 from irgym.envs.llvm.compiling.store import Request, Summary
+from irgym.envs.llvm.environment import LLVM
+from irgym.measure.isolation.child import Child
+from irgym.measure.isolation.protocol import Returned
 from irgym.measure.passes.pool import PassPool
 from irgym.measure.passes.store import Failure
 
@@ -28,6 +32,20 @@ def test_an_abort_costs_its_own_request_only(files, monkeypatch):
         processes.close()
     assert isinstance(first, Summary) and isinstance(last, Summary)
     assert isinstance(failed, Failure) and "planted" in failed.reason
+
+
+def test_functions_left_out_and_copies_make_no_difference(files, monkeypatch):
+    """Hashes tell modules apart as bitcode does, and are equal where it is."""
+    monkeypatch.syspath_prepend(str(Path(__file__).parent))
+    programs = [*files.values(), *(LLVM.task(uri).modules.path for uri in LLVM.dataset("kernels").test)]
+    child = Child(LIMITS)
+    try:
+        for seed, program in enumerate(programs):
+            reply = child.call(Call("hashed_orders:differences", (str(program), seed, 12)))
+            assert isinstance(reply, Returned), reply
+            assert reply.value == [], program
+    finally:
+        child.close()
 
 
 def test_machine_code_is_smaller_after_o2(files, pool):

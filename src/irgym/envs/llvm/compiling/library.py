@@ -3,7 +3,8 @@
 It works in a child: LLVM ends the process where it finds itself wrong. A module is changed in place by
 passes, and copied by `clone`. Passes see the uses of a value in the order in which they were made, so that
 equal modules could differ in what a pass does to them: `order` puts uses into an order that follows from the
-module's text. What passes do then depends on the module alone, however it was made.
+module's text. Names of new symbols are put in order, too. What passes do then depends on the module alone,
+however it was made.
 """
 
 import ctypes
@@ -17,11 +18,9 @@ from typing import Any
 from irgym.base.errors import BackendError, ProgramError
 from irgym.envs.llvm.compiling.installed import Llvm, llvm_named
 from irgym.envs.llvm.compiling.native.build import build
+from irgym.envs.llvm.compiling.parts import DIGEST_BYTES, Hashing, Parts, on_functions
 from irgym.llvmir.programs.files import BITCODE
 from irgym.measure.passes.store import PassFailure
-
-DIGEST_BYTES = 16
-"""Length of a module's digest."""
 
 _TARGETS = ("X86", "AArch64")
 _PARTS = ("TargetInfo", "Target", "TargetMC", "AsmPrinter", "AsmParser")
@@ -112,6 +111,7 @@ class Library:
         self.drop_graph.argtypes, self.drop_graph.restype = [POINTER(_Graph)], None
         self.native.irgym_handle.argtypes = [p]
         self.native.irgym_complaint.restype = c_char_p
+        self.hashing = Hashing(self.native)
 
     def taken(self, buffer: int) -> bytes:
         """Return the content of a memory buffer, and dispose of it."""
@@ -154,11 +154,15 @@ class Context:
     Args:
         library: The library.
         named: Whether to keep the names of values, for a text that a person reads.
+
+    Attributes:
+        known: What hashes of its modules have in common; see native/hashing.h.
     """
 
     def __init__(self, library: Library, named: bool = False) -> None:
         self.library = library
         self._named = named
+        self.known = library.hashing.new_context()
         self._handle = self._new(named)
 
     def _new(self, named: bool) -> int:
@@ -171,6 +175,7 @@ class Context:
 
     def __del__(self) -> None:
         if not sys.is_finalizing():  # LLVM may be gone by then
+            self.library.hashing.drop_context(self.known)
             self.library.drop_context(self._handle)
 
     def read(self, content: bytes, name: str) -> "Module":
@@ -199,6 +204,7 @@ class Context:
                 "that version or an older one"
             )
         assert module.value is not None
+        library.hashing.keep_names(self.known, module.value)
         return module.value
 
 
@@ -206,14 +212,18 @@ class Module:
     """A module of LLVM's IR in a context.
 
     Attributes:
+        context: The context.
+        handle: LLVM's pointer.
         machine: Its target machine.
     """
 
     def __init__(self, context: Context, handle: int, machine: int | None = None) -> None:
-        self._context = context
+        self.context = context
         self._library = context.library
         self.handle = handle
         self.machine = machine or self._library.machine(self._library.triple(handle).decode(errors="replace"))
+        self._parts: Parts | None = None
+        self._hashed = False
 
     def __del__(self) -> None:
         if not sys.is_finalizing():
@@ -221,8 +231,10 @@ class Module:
 
     def clone(self) -> "Module":
         """Return a copy, to which passes do the same."""
-        copy = Module(self._context, self._library.clone(self.handle), self.machine)
+        copy = Module(self.context, self._library.clone(self.handle), self.machine)
         copy.order()
+        if self._hashed:
+            copy._parts, copy._hashed = self._parts and self._parts.copy(copy.handle), True
         return copy
 
     def order(self) -> int:
@@ -235,7 +247,21 @@ class Module:
         Raises:
             PassFailure: LLVM knows no such pass, or the pass returned an error.
         """
-        error = self._library.run(self.handle, passes.encode(), self.machine, self._library.options)
+        parts, inner, ran = self._looked(), on_functions(passes), True
+        if parts and inner:
+            error, ran = parts.run(inner, self.machine, self._library.options)
+            if not parts.readable:
+                self._parts = None
+        else:
+            error = self._library.run(self.handle, passes.encode(), self.machine, self._library.options)
+            if not error:
+                self._library.hashing.rename(self.context.known, self.handle)
+            self._parts, self._hashed = None, False
+        self._raise(error)
+        return self.order() if ran or not parts else parts.instructions
+
+    def _raise(self, error: int | None) -> None:
+        """Raise what LLVM complained about, if it did."""
         if error:
             pointer = self._library.error_text(error)
             said = ctypes.string_at(pointer).decode(errors="replace")
@@ -244,7 +270,13 @@ class Module:
         complaint = self._library.native.irgym_complaint()
         if complaint:
             raise PassFailure(complaint.decode(errors="replace"))
-        return self.order()
+
+    def _looked(self) -> Parts | None:
+        """Return the functions with their hashes; None if hashes cannot show all that the module is."""
+        if not self._hashed:
+            hashing = self._library.hashing
+            self._parts, self._hashed = hashing.parts(self.context.known, self.handle), True
+        return self._parts
 
     def bitcode(self) -> bytes:
         """Return the module as bitcode."""
@@ -252,6 +284,9 @@ class Module:
 
     def digest(self) -> bytes:
         """Return a hash of all that the module is, attributes and metadata included."""
+        parts = self._looked()
+        if parts:
+            return parts.digest()
         return hashlib.blake2b(self.bitcode(), digest_size=DIGEST_BYTES).digest()
 
     def counts(self, size: int) -> bytes:

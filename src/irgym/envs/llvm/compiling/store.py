@@ -1,7 +1,7 @@
 """Child side: modules of LLVM by program and path. `Pool` calls the functions at the end.
 
-Bitcode tells whether a pass changed a module, and two modules apart: it holds all that a module is. Each
-program has a context, so that copies of its module share types and names.
+Hashes of all that a module is tell whether a pass changed it, and two modules apart. Each program has a
+context, so that copies of its module share types and names.
 """
 
 from collections.abc import Sequence

@@ -7,7 +7,7 @@
 enum { ROOT = 80, FUNCTION, GLOBAL, ARGUMENT, INTEGER, CONSTANT };
 enum { CONTROL, DATA, CALLS };
 enum { VALUES = -1, BODIES = -2 }; /* scopes of the table; constants have the number of their function */
-enum { INTERNAL_LINKAGE = 8, PRIVATE_LINKAGE = 9, OPERANDS_SHOWN = 16 };
+enum { OPERANDS_SHOWN = 16 };
 
 struct node {
   int kind, type, function, block, value;
