@@ -1,7 +1,6 @@
 """A pool of isolated processes that keep the state of requests, such as programs, loaded."""
 
 import os
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any, TypeVar
@@ -29,8 +28,6 @@ class WorkerPool(Closing):
     Args:
         limits: Limits of a call, which may be a batch of requests or a single one.
         workers: Number of processes; by default one for each core.
-        slack: Number of requests that the holder of a key may have more than the least busy worker before
-            the latter loads the state too; None sends all requests of a key to its holder.
         remembered: Number of keys whose holders are remembered.
     """
 
@@ -38,15 +35,13 @@ class WorkerPool(Closing):
         self,
         limits: Limits,
         workers: int | None = None,
-        slack: int | None = None,
         remembered: int = REMEMBERED,
     ) -> None:
         count = workers or len(os.sched_getaffinity(0))
         self._children = [Child(limits) for _ in range(count)]
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="pool")
-        self._slack = slack
         self._remembered = remembered
-        self._holders: dict[Hashable, tuple[int, ...]] = {}
+        self._holders: dict[Hashable, int] = {}
 
     @property
     def workers(self) -> int:
@@ -59,6 +54,7 @@ class WorkerPool(Closing):
         requests: Sequence[Request],
         key: Callable[[Request], Hashable],
         left: Callable[[Request, Any], Hashable | None] | None = None,
+        weights: Sequence[float] | None = None,
     ) -> list[Reply]:
         """Run requests, and return one reply for each, in order.
 
@@ -69,11 +65,12 @@ class WorkerPool(Closing):
             key: Returns the key of a request.
             left: Returns the key of the state that a worker holds after a request and its answer, None for no
                 new one; by default the request's key.
+            weights: How long each request takes compared with the others; by default all as long.
 
         Raises:
             ChildError: A process does not start or stops working between calls.
         """
-        shares = self._shares([key(request) for request in requests])
+        shares = self._shares([key(request) for request in requests], weights or [1.0] * len(requests))
         replies: dict[int, Reply] = {}
 
         def work(worker: int, places: Sequence[int]) -> None:
@@ -95,7 +92,7 @@ class WorkerPool(Closing):
         Raises:
             ChildError: The process does not start.
         """
-        return self._children[self._holders.get(key, (0,))[0]].call(call)
+        return self._children[self._holders.get(key, 0)].call(call)
 
     def close(self) -> None:
         """End the processes."""
@@ -103,36 +100,29 @@ class WorkerPool(Closing):
         for child in self._children:
             child.close()
 
-    def _shares(self, keys: Sequence[Hashable]) -> dict[int, list[int]]:
+    def _shares(self, keys: Sequence[Hashable], weights: Sequence[float]) -> dict[int, list[int]]:
         """Return the places of the requests for each worker, requests with the same key adjacent."""
-        load = Counter(dict.fromkeys(range(len(self._children)), 0))
-        chosen: list[int] = [0] * len(keys)
-        # Requests with known holders come first, so that the others can balance the load.
-        for place in sorted(range(len(keys)), key=lambda place: keys[place] not in self._holders):
-            chosen[place] = worker = self._worker(self._holders.get(keys[place], ()), load)
-            load[worker] += 1
+        load = [0.0] * len(self._children)
+        chosen = [0] * len(keys)
+        # Requests with known holders come first, so that the others can balance the load, the longest first.
+        for place in sorted(
+            range(len(keys)), key=lambda place: (keys[place] not in self._holders, -weights[place])
+        ):
+            worker = self._holders.get(keys[place])
+            chosen[place] = worker = load.index(min(load)) if worker is None else worker
+            load[worker] += weights[place]
         order = {key: number for number, key in enumerate(dict.fromkeys(keys))}
         shares: dict[int, list[int]] = {}
         for place in sorted(range(len(keys)), key=lambda place: order[keys[place]]):
             shares.setdefault(chosen[place], []).append(place)
         return shares
 
-    def _worker(self, holders: tuple[int, ...], load: Counter[int]) -> int:
-        idlest = min(load, key=lambda worker: load[worker])
-        if not holders:
-            return idlest
-        holder = min(holders, key=lambda worker: load[worker])
-        busy = self._slack is not None and load[holder] - load[idlest] >= self._slack
-        return idlest if busy else holder
-
     def _remember(self, key: Hashable | None, worker: int) -> None:
-        if key is None:
+        if key is None or self._holders.get(key) == worker:
             return
-        holders = self._holders.get(key, ())
-        if worker not in holders:
-            self._holders[key] = (*holders, worker) if self._slack is not None else (worker,)
-            while len(self._holders) > self._remembered:
-                del self._holders[next(iter(self._holders))]
+        self._holders[key] = worker
+        while len(self._holders) > self._remembered:
+            del self._holders[next(iter(self._holders))]
 
     def _each(self, work: Callable[[int, Sequence[int]], None], shares: dict[int, list[int]]) -> None:
         """Let all workers do their shares concurrently; an interrupt stops all of them."""

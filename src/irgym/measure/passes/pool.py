@@ -43,13 +43,17 @@ class PassPool(Generic[R, A]):
         self._told = told
         self._workers = WorkerPool(limits, workers)
 
-    def step(self, requests: Sequence[R]) -> list[A | Failure | None]:
+    def step(self, requests: Sequence[R], sizes: Sequence[float] | None = None) -> list[A | Failure | None]:
         """Run passes, each in the process that holds the module, if there is one. None: nothing changed.
 
         A pass that crashes its process, or exceeds its time or memory, fails only its request.
+
+        Args:
+            requests: The passes.
+            sizes: Sizes of the modules, by which the load is balanced.
         """
         call = f"{self._store}:step"
-        replies = self._workers.run(call, requests, key=_needed, left=_made)
+        replies = self._workers.run(call, requests, key=_needed, left=_made, weights=sizes)
         return [
             self._reply(Call(call, (request,)), reply)
             for request, reply in zip(requests, replies, strict=True)

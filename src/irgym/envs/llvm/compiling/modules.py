@@ -135,7 +135,8 @@ def run_passes(steps: Sequence[Step]) -> list[Node | Failure | None]:
         requests = [
             Request(modules.file, node.path, kind, pool.backend) for modules, node, kind in asked.values()
         ]
-        for (key, (modules, node, kind)), reply in zip(asked.items(), pool.step(requests), strict=True):
+        replies = pool.step(requests, [node.total for _, node, _ in asked.values()])
+        for (key, (modules, node, kind)), reply in zip(asked.items(), replies, strict=True):
             found[key] = modules.record(node, kind, reply)
     return [found[_key(step)] for step in steps]
 
