@@ -67,9 +67,10 @@ class Environment(ABC):
         pipelines: The compiler's own pipelines, which a comparison may include: tasks take their names.
         default_methods: What `compare` runs unless told otherwise.
         reference_baseline: The baseline that results are timed against side by side, if there is one.
-        reference_pipeline: The default schedule that costs are compared with, if there is one; see `reference`.
-        first_pipelines: Pipelines that searches begin with where costs are exact, by default the reference; see
-            `beginnings`.
+        reference_pipeline: The default schedule that costs are compared with, if there is one, unless
+            `reference` says otherwise.
+        first_pipelines: Pipelines that searches begin with where costs are exact, by default the reference,
+            unless `beginnings` says otherwise.
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
         accepts: What `program_of` takes, in words; empty: nothing.
         part_forms: The suffixes that `export_parts` writes, and what each stands for.

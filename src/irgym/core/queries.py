@@ -56,7 +56,7 @@ class Query(NamedTuple):
 
 
 def quoted(text: str) -> str:
-    """Return a text as the value of a query: characters that have a meaning there become `%` and two digits."""
+    """Return a text as the value of a query: `%` and two digits stand for characters with a meaning there."""
     return re.sub(r"[%&#\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", text)
 
 
@@ -228,8 +228,8 @@ def _read_texts(uri: str, query: str, names: Collection[str]) -> dict[str, str]:
         name, equals, text = word.partition("=")
         if name not in names or not equals:
             raise ProgramError(
-                f"{uri!r}: {word!r} is no option of a file; its options: {', '.join(names)}. Write name=value, "
-                "joined by &, with %26 for an & in a value"
+                f"{uri!r}: {word!r} is no option of a file; its options: {', '.join(names)}. Write "
+                "name=value, joined by &, with %26 for an & in a value"
             )
         if name in texts:
             raise ProgramError(f"{uri!r}: {name} is given twice; give it once")

@@ -43,7 +43,9 @@ class LlvmEnvironment(Environment):
     """
 
     name = "llvm"
-    summary = "which LLVM pass next, on modules of LLVM's IR (CompilerGym); cost: instructions, code size or time"
+    summary = (
+        "which LLVM pass next, on modules of LLVM's IR (CompilerGym); cost: instructions, code size or time"
+    )
     default_dataset = datasets.DEFAULT
     default_reward = RelativeImprovement()
     objectives = LlvmTask.objectives
@@ -86,12 +88,13 @@ class LlvmEnvironment(Environment):
     ) -> LlvmTask:
         """Return the task of an `llvm:` URI.
 
-        C is made small for x86-64, and fast for the target where the objective is time. Other modules name their
-        targets, and other costs than time have none.
+        C is made small for x86-64, and fast for the target where the objective is time. Other costs than time
+        have no target.
 
         Raises:
-            ProgramError: The URI or the file is malformed, or the objective is time and it is no whole program.
-            BackendError: LLVM or ziglang is missing, there is no such back end, or the target does not run here.
+            ProgramError: The URI or the file is malformed, or the program is to be timed and does not link.
+            BackendError: LLVM or ziglang is missing, there is no such back end, or the target does not run
+                here.
             IrgymError: There is no such objective.
         """
         if backend is not None and backend.startswith(":"):

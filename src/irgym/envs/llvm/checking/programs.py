@@ -77,8 +77,8 @@ def compared_programs(original: Path, optimised: Path, run: Run, limits: Limits 
 def both(functions: Validation, program: Validation) -> Validation:
     """Return what the comparisons of a program's functions and of its output come to.
 
-    Where the output agrees, functions that could not be compared by themselves become a note: they are part of
-    the program that ran.
+    Where the output agrees, functions that could not be compared by themselves become a note: they are part
+    of the program that ran.
     """
     details = [text for text in (functions.detail, program.detail) if text]
     notes = [*functions.notes, f"the program was run: {program.blind or program.tolerance}"]

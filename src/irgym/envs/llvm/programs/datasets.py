@@ -1,7 +1,7 @@
 """Data sets of modules, each with a fixed split into training and test programs.
 
-`kernels` and `programs` are split by file, `packages` by package. Folders, globs and lists of files are data sets too, see
-`irgym.core.datasets`.
+`kernels` and `programs` are split by file, `packages` by package. Folders, globs and lists of files are data
+sets too, see `irgym.core.datasets`.
 """
 
 from collections.abc import Callable

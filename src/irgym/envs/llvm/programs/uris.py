@@ -43,8 +43,8 @@ GRAMMAR = Grammar(
     "llvm",
     FAMILIES,
     Files(SUFFIXES, fragments=True, texts=(ARGUMENTS, STDIN, LINKED)),
-    "llvm:FILE, llvm:FILE#FUNCTION, llvm:FILE?with=OTHER,...&args=WORDS&stdin=FILE, llvm://kernels/sorting.c, "
-    "llvm://programs/nbody.c, llvm://packages/lz4/lz4libs/lz4.c or llvm://csmith?seed=1",
+    "llvm:FILE, llvm:FILE#FUNCTION, llvm:FILE?with=OTHER,...&args=WORDS&stdin=FILE, "
+    "llvm://kernels/sorting.c, llvm://programs/nbody.c, llvm://packages/lz4/lz4libs/lz4.c or llvm://csmith?seed=1",
 )
 """The URIs of programs."""
 
@@ -88,8 +88,8 @@ def linked_files(program: ProgramUri) -> Sequence[Path]:
             if not fitting:
                 kinds = ", ".join(f"*{suffix}" for suffix in SUFFIXES)
                 raise ProgramError(
-                    f"there is no file {place} to link with {program.path}: name one of {kinds}, relative to the "
-                    "program's folder"
+                    f"there is no file {place} to link with {program.path}: name one of {kinds}, relative to "
+                    "the program's folder"
                 )
             found |= dict.fromkeys(fitting)
     return [file for file in found if file != program.path]

@@ -47,7 +47,14 @@ def executable(code: bytes, name: str) -> Generator[Path]:
     with TemporaryDirectory(prefix="irgym-") as folder:
         source, program = Path(folder, "program.o"), Path(folder, "program")
         source.write_bytes(code)
-        command = [sys.executable, "-m", "ziglang", "cc", "-target", f"{host_target().architecture}-linux-gnu"]
+        command = [
+            sys.executable,
+            "-m",
+            "ziglang",
+            "cc",
+            "-target",
+            f"{host_target().architecture}-linux-gnu",
+        ]
         try:
             done = subprocess.run(
                 [*command, "-o", str(program), str(source), *OPTIONS],
@@ -92,8 +99,8 @@ def _complaint(said: str, name: str) -> str:
     if missing:
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
         return (
-            f"{name} lacks {', '.join(missing[:SHOWN])}{more}, so it cannot be run: add the files that define "
-            "them, as in llvm:main.c?with=util.c, or choose another objective than time"
+            f"{name} lacks {', '.join(missing[:SHOWN])}{more}, so it cannot be run: add the files that "
+            "define them, as in llvm:main.c?with=util.c, or choose another objective than time"
         )
     lines = [line for line in said.splitlines() if line.strip()] or ["no reason given"]
     line = next((line for line in lines if "error:" in line), lines[0]).strip()

@@ -126,7 +126,9 @@ def repeated(program: Path, run: Run, status: int | None, limits: Limits = LIMIT
                     found = _status(command, folder, given, subprocess.DEVNULL, limits)
                 if found != status:
                     end, first = Ending(b"", found).text, Ending(b"", status).text
-                    raise OtherEndError(f"a run ends with {end}, and another with {first}: choose other inputs")
+                    raise OtherEndError(
+                        f"a run ends with {end}, and another with {first}: choose other inputs"
+                    )
 
     return repeat
 

@@ -29,14 +29,14 @@ from irgym.measure.timing import Run as Runs
 from irgym.measure.timing import Timing, interleave, sample
 
 TIMING = Timing(
-    budget_ns=1_000_000_000,
+    budget_ns=500_000_000,
     sample_ns=20_000_000,
     fewest=3,
-    slow_ns=500_000_000,
+    slow_ns=150_000_000,
     disturbance=0.1,
     clock="children",
 )
-"""A run takes a tenth of a second or longer, and starting a program about a millisecond."""
+"""A run takes a tenth of a second or longer, and starting a program some milliseconds."""
 
 REMEDY = "give it arguments or input with which it ends sooner, as in llvm:prog.c?args=100&stdin=FILE"
 
@@ -107,8 +107,8 @@ def original_of(program: WholeProgram) -> Original:
         raise ProgramError(f"{program.name}: {found.first.text} of {LIMITS.seconds:g} s: {REMEDY}")
     if found.first.killed:
         raise ProgramError(
-            f"{program.name} crashes with {found.first.text} before any pass: mend it, or give it the arguments "
-            "and the input that it needs, as in llvm:prog.c?args=100&stdin=FILE"
+            f"{program.name} crashes with {found.first.text} before any pass: mend it, or give it the "
+            "arguments and the input that it needs, as in llvm:prog.c?args=100&stdin=FILE"
         )
     return Original(found, replace(LIMITS, seconds=max(LEAST_S, LONGER * seconds / 2)))
 
