@@ -36,6 +36,8 @@ def expected(original: Path, run: Run, limits: Limits = LIMITS) -> Expected:
     if first.limited or again.limited:
         stopped = first if first.limited else again
         return Expected(first, f"the original program is stopped: {stopped.text}")
+    if first.killed:
+        return Expected(first, f"the original program crashes with {first.text}")
     return Expected(first, "" if first == again else "the original program's output differs from run to run")
 
 

@@ -100,7 +100,7 @@ def original_of(program: WholeProgram) -> Original:
     with linked(program, ()) as file:
         restart_clock()
         begin = time.perf_counter()
-        found = expected(file, program.run)
+        found = expected(file, program.run, LIMITS)
         seconds = time.perf_counter() - begin
         restart_clock()
     if found.first.limited:
