@@ -123,7 +123,7 @@ class Environment(ABC):
             objective: What is minimised; by default the environment's first objective.
 
         Raises:
-            ProgramError: The URI is malformed.
+            ProgramError: The URI is malformed, or the program has no cost under the objective.
             BackendError: The back end or the code for the target does not run here, or they do not go
                 together.
             IrgymError: There is no such objective.

@@ -8,6 +8,7 @@ import pytest
 import irgym
 from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.core.cost import Call, Outcome
+from irgym.core.datasets import dataset_named
 from irgym.core.schedule import replay
 from irgym.envs.llvm.environment import LLVM
 from irgym.envs.llvm.task import LlvmTask
@@ -49,12 +50,21 @@ def program(folder: Path, text: str = SUM, query: str = "", objective: str | Non
 
 def test_a_program_is_tuned_for_time_and_timed_in_turn_with_o3(tmp_path: Path):
     task = program(tmp_path, query="?args=3000000")
-    few = irgym.Searching(search="random", evaluations=3)
-    result = irgym.tune(task.uri, searching=few, measuring=irgym.Measuring(objective="time"))
+    result = irgym.tune(
+        task.uri,
+        seconds=15.0,
+        searching=irgym.Searching(search="random", evaluations=3),
+        measuring=irgym.Measuring(objective="time"),
+    )
     assert result.objective.timed and result.validated and result.cost > 0
     assert result.baseline == "o3" and "-O3 of LLVM 23" in result.versus.detail
     assert result.reference is None and result.task.target is not None
     assert any("the program was run: output and exit status" in note for note in result.validation.notes)
+
+
+def test_whole_programs_keep_the_rules_under_all_objectives(tmp_path: Path):
+    uri = program(tmp_path, query="?args=1000").uri
+    irgym.check_environment("llvm", [uri], walks=1, steps=3)
 
 
 def test_searches_for_time_begin_with_o3_and_others_with_oz(tmp_path: Path):
@@ -189,6 +199,19 @@ def test_files_of_one_program_are_linked(tmp_path: Path, child: Child):
     (tmp_path / "more.c").write_text("int twice(int x) { return x; }")
     with pytest.raises(ProgramError, match=r"more\.c cannot be linked with the others .*twice"):
         LLVM.task(task.uri)
+
+
+def test_folders_of_files_are_programs_of_a_list(tmp_path: Path):
+    for name, status in (("first", 3), ("second", 4)):
+        folder = tmp_path / name / "src"
+        folder.mkdir(parents=True)
+        (folder / "main.c").write_text("int value(void);\nint main(void) { return value(); }")
+        (folder / "value.c").write_text(f"int value(void) {{ return {status}; }}")
+    listing = tmp_path / "list.txt"
+    listing.write_text("llvm:first/src/main.c?with=*.c\nllvm:second/src/main.c?with=*.c&args=1 2\n")
+    found = dataset_named(LLVM, str(listing)).all
+    assert {uri.partition("?")[2] for uri in found} == {"with=*.c", "args=1 2&with=*.c"}
+    assert all("define i32 @value" in task.text(task.initial()) for task in map(LLVM.task, found))
 
 
 @pytest.mark.parametrize(
