@@ -258,9 +258,7 @@ ENVIRONMENT_RULES = (
         _datasets,
     ),
     EnvironmentRule("splits", "No program is in both splits of a data set.", _splits),
-    EnvironmentRule(
-        "objectives", "Tasks can be had under each objective.", _objectives
-    ),
+    EnvironmentRule("objectives", "Tasks can be had under each objective.", _objectives),
     EnvironmentRule("names", "References, rewards, methods and policies that are named exist.", _names),
     EnvironmentRule("policies", "Policies that ship suit the tasks.", _policies),
     EnvironmentRule(
