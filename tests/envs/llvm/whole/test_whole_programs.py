@@ -96,6 +96,13 @@ def test_ir_without_a_processor_gets_this_machine_and_other_ir_keeps_its_own(tmp
     assert f'"target-cpu"="{task.target.name}"' in text and '"target-cpu"="core2"' in text
 
 
+def test_programs_of_another_processor_do_not_link(tmp_path: Path):
+    file = tmp_path / "f.ll"
+    file.write_text('target triple = "i686-unknown-linux-gnu"\ndefine i32 @main() {\n  ret i32 0\n}\n')
+    with pytest.raises(ProgramError, match=r"f\.ll does not link \(.*: name a program with a main"):
+        LLVM.task(f"llvm:{file}", objective="time")
+
+
 def test_arguments_and_input_reach_the_program(tmp_path: Path, child: Child):
     (tmp_path / "in.txt").write_text("axbxxc")
     right = program(tmp_path, query="?args=100 'a %26 b'&stdin=in.txt")

@@ -79,8 +79,9 @@ def prepared(asked: Preparation) -> bytes:
     drop_optnone(llvm, module)
     if asked.function:
         _reduce(llvm, module, asked.function, files[0])
-    if asked.aim == SPEED:
-        set_processor(llvm, module, MACHINES[asked.target].cpu)
+    machine = MACHINES[asked.target]
+    if asked.aim == SPEED and llvm.triple(module.handle).decode().startswith(f"{machine.architecture}-"):
+        set_processor(llvm, module, machine.cpu)
     return module.bitcode()
 
 
