@@ -44,11 +44,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.add_cleanup(folder.cleanup)
     config.add_cleanup(lambda: os.environ.pop(BUILT))
     built = Path(folder.name) / "built"
-    for shared in ("linalg", "graph", "cse", "llvm", "zig"):
+    for shared in ("linalg", "graph", "cse", "llvm"):
         (built / shared).mkdir(parents=True)
     # Files under names made of all that they depend on: the engine, which takes half a minute, and modules;
-    # the C that walks through LLVM's modules, which takes ten seconds.
-    for shared in ("hlo", "llvm/native"):
+    # the C that walks through LLVM's modules, and the C library's start code, which take ten seconds each.
+    for shared in ("hlo", "llvm/native", "zig"):
         (cache_dir() / shared).mkdir(parents=True, exist_ok=True)
         (built / shared).symlink_to(cache_dir() / shared)
     os.environ[BUILT] = str(built)

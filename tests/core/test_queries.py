@@ -3,9 +3,11 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from irgym.base.errors import ProgramError
-from irgym.core.queries import Query, read_query, with_inputs, with_ranges, with_sizes
+from irgym.core.queries import Query, quoted, read_query, with_inputs, with_ranges, with_sizes
 
 
 def test_ranges_stand_beside_bindings():
@@ -80,3 +82,23 @@ def test_inputs_that_are_not_there_are_refused(query: str, said: str):
 def test_inputs_that_no_uri_can_name_are_refused(name: str):
     with pytest.raises(ProgramError, match="rename them"):
         with_inputs("m.onnx", Path(name))
+
+
+@given(st.text(min_size=1))
+def test_texts_read_back(text: str) -> None:
+    found = read_query("u", f"args={quoted(text)}&with=a.c", False, texts=("args", "with"))
+    assert found.texts == {"args": text, "with": "a.c"} and found.text == f"?args={quoted(text)}&with=a.c"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"),
+    [
+        ("n=1", "'n=1' is no option of a file; its options: args, with"),
+        ("args", "'args' is no option"),
+        ("args=1&args=2", "args is given twice"),
+        ("args=a&b", "with %26 for an & in a value"),
+    ],
+)
+def test_wrong_texts_are_refused(query: str, said: str) -> None:
+    with pytest.raises(ProgramError, match=said):
+        read_query("u", query, False, texts=("args", "with"))

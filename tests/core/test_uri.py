@@ -245,3 +245,13 @@ def test_options_stand_elsewhere_too():
     }
     with pytest.raises(ProgramError, match="joined by ,"):
         read_options("name:count", "count", options, "it", ",")
+
+
+def test_texts_of_a_file_are_canonical_beside_a_part_of_it(tmp_path):
+    grammar = Grammar("toy", {}, Files((".c",), fragments=True, texts=("args", "with")))
+    file = tmp_path / "a.c"
+    file.write_text("")
+    named = grammar.parse(f"toy:{file}?with=b.c&args=-n 1 %41%26%23%25#main")
+    assert named.uri == f"toy:{file}?args=-n 1 A%26%23%25&with=b.c#main"
+    assert named.texts == (("args", "-n 1 A&#%"), ("with", "b.c")) and named.fragment == "main"
+    assert grammar.parse(named.uri) == named

@@ -1,14 +1,18 @@
 """How long checks may take: what is said before grows with what they must do."""
 
 import itertools
+from copy import copy
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
+from dials import Dials
 
 from irgym.core.cost import Call
 from irgym.core.objective import TIME
 from irgym.core.task import Task
 from irgym.judging.patience import FEW, Patience, checks_bound
+from irgym.judging.trials import Trials
 from irgym.measure.timing import LONG_S
 
 
@@ -75,3 +79,16 @@ def test_a_few_rounds_of_the_last_comparison_are_left_out_only_where_they_take_l
     assert Patience(whole_s=0.0, run_s=1.0).comparison(15, last=True) == 0
     assert Patience(whole_s=0.0, run_s=0.1, prepare_s=9.0).comparison(15, last=True) == 0
     assert Patience(whole_s=100.0, run_s=0.1).left_s == pytest.approx(97.2, abs=0.1)
+
+
+def test_a_comparison_has_rounds_by_the_time_of_a_program_that_is_faster_than_the_original():
+    task = copy(Dials((1, 2, 3)))
+    task.objective = TIME
+    state = task.initial()
+    trials = Trials(cast(Any, None), task, Patience(whole_s=29.0, run_s=1.0))
+    assert trials._patience_with(state).run_s == 1.0
+    trials.seen[task.key(state)] = 0.1e9
+    assert trials._patience_with(state).comparison(15) == 15 > trials.patience.comparison(15)
+    exact = copy(task)
+    exact.objective = replace(TIME, timed=False)
+    assert Trials(cast(Any, None), exact, trials.patience, trials.seen)._patience_with(state).run_s == 1.0

@@ -3,6 +3,7 @@
 import io
 import json
 import math
+from copy import copy
 
 import pytest
 from observers import Kept
@@ -19,6 +20,7 @@ from irgym.comparing.summary import FLOOR, summarise
 from irgym.core.objective import TIME
 from irgym.envs.hlo.task import FLOPS, OPS
 from irgym.judging.finding import gain_ratio, over
+from irgym.judging.reference import default_schedules, reference_of
 from irgym.judging.statistics import Verdict
 from irgym.judging.units import cost_text
 from irgym.reporting.html import further_tables, rows_table, summary_table
@@ -207,3 +209,20 @@ def test_methods_name_default_schedules():
 )
 def test_costs_are_written_with_their_units(value, objective, text):
     assert cost_text(value, objective) == text
+
+
+def test_an_environment_chooses_the_reference_and_the_beginnings_by_objective(bench):
+    class Chooses(PassEnvironment):
+        def reference(self, objective):
+            return None if objective.timed else super().reference(objective)
+
+        def beginnings(self, objective):
+            return ("core",) if objective.timed else super().beginnings(objective)
+
+    exact = PassEnvironment().task(URIS[0])
+    timed = copy(exact)
+    timed.objective = TIME
+    assert reference_of(Chooses(), bench, exact).name == "core" and default_schedules(Chooses(), exact)
+    assert reference_of(Chooses(), bench, timed) is None
+    assert default_schedules(Chooses(), timed) == [exact.pipeline("core")]
+    assert default_schedules(PassEnvironment(), timed) == []

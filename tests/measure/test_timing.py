@@ -1,4 +1,6 @@
 import math
+import subprocess
+import sys
 import time
 
 import pytest
@@ -151,3 +153,10 @@ def test_slow_candidates_are_compared_in_fewer_rounds(monkeypatch):
     monkeypatch.setattr(timing, "LONG_S", 0.2)
     pairs = interleave(lambda _: time.sleep(0.05), lambda _: time.sleep(0.05), rounds=15)
     assert timing.FEWEST_ROUNDS <= len(pairs) < 15
+
+
+def test_programs_are_calm_by_the_time_of_children():
+    command = [sys.executable, "-c", "import time\nwhile time.process_time() < 0.3: pass"]
+    before = timing._cpu_ns("children"), timing._cpu_ns("process")
+    subprocess.run(command, check=True)
+    assert timing._cpu_ns("children") - before[0] >= 0.25e9 > timing._cpu_ns("process") - before[1]

@@ -359,7 +359,7 @@ def _settings(
         "date": datetime.datetime.now().astimezone().isoformat(timespec="seconds"),
         "objective": task.objective.name,
         "objectives": [asdict(objective) for objective in (task.objective, *also)],
-        "reference": environment.reference_pipeline,
+        "reference": environment.reference(task.objective),
         "also": [objective.name for objective in also],
         "backend": backend,
         "target": None if task.target is None else task.target.name,

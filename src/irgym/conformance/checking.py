@@ -9,6 +9,7 @@ from irgym.conformance.checked import Checked, Tally
 from irgym.conformance.errors import ConformanceError
 from irgym.conformance.rule import NONE, broken, skipped
 from irgym.conformance.rules import ENVIRONMENT_RULES, OBJECTIVE_RULES, PAIR_RULES, RULES, STATE_RULES
+from irgym.conformance.rules.environments import under_objective
 from irgym.conformance.walking import Walks, walk
 from irgym.core.bench import Bench
 from irgym.core.catalogue import ENVIRONMENTS
@@ -72,7 +73,9 @@ def check_environment(
         for uri, task in zip(uris, tasks, strict=True):
             walk(task, frozenset(RULES) - left_out, Walks(seed, walks, steps, bench), tally)
             for objective in environment.objectives[1:]:
-                under = environment.task(uri, objective=objective.name)
+                under = under_objective(environment, uri, objective)
+                if under is None:
+                    continue
                 again = Tally(tally.rules)  # the same actions, which do the same
                 walk(under, OBJECTIVE_RULES - left_out, Walks(seed, 1, steps, bench), again)
     return tally.account(tuple(task.uri for task in tasks), RULES.values(), skip, measure)

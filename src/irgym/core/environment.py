@@ -67,8 +67,10 @@ class Environment(ABC):
         pipelines: The compiler's own pipelines, which a comparison may include: tasks take their names.
         default_methods: What `compare` runs unless told otherwise.
         reference_baseline: The baseline that results are timed against side by side, if there is one.
-        reference_pipeline: The default schedule that costs are compared with, if there is one.
-        first_pipelines: Pipelines that searches begin with where costs are exact; by default the reference.
+        reference_pipeline: The default schedule that costs are compared with, if there is one, unless
+            `reference` says otherwise.
+        first_pipelines: Pipelines that searches begin with where costs are exact, by default the reference,
+            unless `beginnings` says otherwise.
         validation_inputs: Random inputs on which optimised programs are compared with the originals.
         accepts: What `program_of` takes, in words; empty: nothing.
         part_forms: The suffixes that `export_parts` writes, and what each stands for.
@@ -121,7 +123,7 @@ class Environment(ABC):
             objective: What is minimised; by default the environment's first objective.
 
         Raises:
-            ProgramError: The URI is malformed.
+            ProgramError: The URI is malformed, or the program has no cost under the objective.
             BackendError: The back end or the code for the target does not run here, or they do not go
                 together.
             IrgymError: There is no such objective.
@@ -252,6 +254,22 @@ class Environment(ABC):
             IrgymError: There is none of that name; the message lists the objectives.
         """
         return objective_named(name, self.objectives, self.name)
+
+    def reference(self, objective: Objective) -> str | None:
+        """Return the pipeline that costs of an objective are compared with; None if there is none."""
+        del objective
+        return self.reference_pipeline
+
+    def beginnings(self, objective: Objective) -> Sequence[str]:
+        """Return the pipelines that searches begin with under an objective.
+
+        They are `first_pipelines` if costs are exact, else none: a compiler whose costs are measured may run
+        its pipeline after every schedule.
+        """
+        if not objective.exact:
+            return ()
+        reference = self.reference(objective)
+        return self.first_pipelines or (() if reference is None else (reference,))
 
     def family(self, uri: str) -> str:
         """Return the name of a program's family, by which tables group results; empty: no grouping."""

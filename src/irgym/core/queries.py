@@ -1,9 +1,11 @@
-"""Queries of URIs: numbers that bind a file's open sizes, ranges of its inputs, and files of its inputs."""
+"""Queries of URIs: numbers that bind a file's open sizes, ranges and files of its inputs, and texts."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import NamedTuple
+from urllib.parse import unquote
 
 from irgym.base.errors import ProgramError
 from irgym.core.profiles import LARGEST, Profile, profiles_of, split
@@ -33,12 +35,29 @@ class Query(NamedTuple):
         inputs: The file or folder with inputs; None where none is named.
         profiles: Where there are several, all sizes at which the program is called; the bindings are those of
             the first.
+        texts: Texts by name.
     """
 
     bindings: dict[str, int]
     ranges: dict[str, tuple[int, int]]
     inputs: Path | None = None
     profiles: tuple[Profile, ...] = ()
+    texts: Mapping[str, str] = MappingProxyType({})
+
+    @property
+    def text(self) -> str:
+        """Its canonical text, the question mark included; empty if it holds nothing."""
+        sized = [f"{SIZES}={profile.text}" for profile in self.profiles]
+        words = sized or [f"{name}={number}" for name, number in sorted(self.bindings.items())]
+        words += [f"{RANGE}{name}={low}:{high}" for name, (low, high) in sorted(self.ranges.items())]
+        words += [] if self.inputs is None else [f"{INPUTS}={self.inputs}"]
+        words += [f"{name}={quoted(text)}" for name, text in sorted(self.texts.items())]
+        return f"?{'&'.join(words)}" if words else ""
+
+
+def quoted(text: str) -> str:
+    """Return a text as the value of a query: `%` and two digits stand for characters with a meaning there."""
+    return re.sub(r"[%&#\x00-\x1f\x7f]", lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def with_inputs(uri: str, inputs: Path | None) -> str:
@@ -99,7 +118,9 @@ def _with(uri: str, words: Sequence[str]) -> str:
     return f"{uri}{'&' if '?' in uri else '?'}{'&'.join(words)}" if words else uri
 
 
-def read_query(uri: str, query: str, ranges: bool, inputs: bool = False) -> Query:
+def read_query(
+    uri: str, query: str, ranges: bool, inputs: bool = False, texts: Collection[str] = ()
+) -> Query:
     """Return what names of a file are bound to, the ranges of inputs, and where inputs are.
 
     Args:
@@ -107,10 +128,13 @@ def read_query(uri: str, query: str, ranges: bool, inputs: bool = False) -> Quer
         query: What stands after its question mark; empty: nothing.
         ranges: Whether ranges may be given.
         inputs: Whether inputs may be given, and several profiles of sizes.
+        texts: Names of texts that may be given; then nothing else may.
 
     Raises:
         ProgramError: A part is malformed, or a name is given twice.
     """
+    if texts:
+        return Query({}, {}, texts=_read_texts(uri, query, texts))
     words = query.split("&") if query else []
     held = [word for word in words if ranges and _RANGE.match(word)]
     named = [word for word in words if inputs and _INPUTS.match(word)]
@@ -186,6 +210,31 @@ def _read_bindings(uri: str, words: Sequence[str]) -> dict[str, int]:
             raise ProgramError(f"{uri!r}: {name} must be a whole number in 1 to {LARGEST}")
         bindings[name] = number
     return bindings
+
+
+def _read_texts(uri: str, query: str, names: Collection[str]) -> dict[str, str]:
+    """Return the texts in a query: `name=text`, joined by `&`, where `%26` stands for `&` as in all URIs.
+
+    Args:
+        uri: The whole URI, for messages.
+        query: What stands after its question mark; empty: nothing.
+        names: The names that there are.
+
+    Raises:
+        ProgramError: A name is unknown or given twice, or a part is no name=text.
+    """
+    texts: dict[str, str] = {}
+    for word in query.split("&") if query else ():
+        name, equals, text = word.partition("=")
+        if name not in names or not equals:
+            raise ProgramError(
+                f"{uri!r}: {word!r} is no option of a file; its options: {', '.join(names)}. Write "
+                "name=value, joined by &, with %26 for an & in a value"
+            )
+        if name in texts:
+            raise ProgramError(f"{uri!r}: {name} is given twice; give it once")
+        texts[name] = unquote(text)
+    return texts
 
 
 def whole_number(text: str) -> int | None:

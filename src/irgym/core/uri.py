@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from irgym.base.errors import ProgramError
-from irgym.core.queries import INPUTS, LARGEST, RANGE, SIZES, Profile, Query, read_query, whole_number
+from irgym.core.queries import LARGEST, Profile, Query, read_query, whole_number
 
 Value: TypeAlias = int | bool | str
 """Type of an option's value."""
@@ -128,6 +128,7 @@ class Files:
             the one after the greatest: `graph:model.onnx?range.ids=0:30522`.
         inputs: Whether files with inputs may be named too, `graph:model.onnx?inputs=samples.npz`, and several
             profiles of sizes, `graph:model.onnx?sizes=batch=1:0.7&sizes=batch=8:0.3`.
+        texts: Names of options whose values are texts: `llvm:nbody.c?args=1000 7`. Not beside bindings.
     """
 
     suffixes: tuple[str, ...]
@@ -135,6 +136,7 @@ class Files:
     bindings: bool = False
     ranges: bool = False
     inputs: bool = False
+    texts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,7 @@ class ProgramUri:
             the greatest.
         inputs: The file or folder with inputs, as it was given; None without one.
         profiles: Sizes that it is called at, if several are given; those of the first are the bindings.
+        texts: Options of the file whose values are texts, in order of their names.
     """
 
     uri: str
@@ -167,6 +170,7 @@ class ProgramUri:
     ranges: tuple[tuple[str, tuple[int, int]], ...] = ()
     inputs: Path | None = None
     profiles: tuple[Profile, ...] = ()
+    texts: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def options(self) -> Mapping[str, Value]:
@@ -243,9 +247,9 @@ class Grammar:
             if mark and not fragment:
                 raise ProgramError(f"{uri!r} names no part of the file: write one after #, or leave out #")
         given = Query({}, {})
-        if files.bindings and not whole:
+        if (files.bindings or files.texts) and not whole:
             name, _, query = name.partition("?")
-            given = read_query(uri, query, files.ranges, files.inputs)
+            given = read_query(uri, query, files.ranges, files.inputs, files.texts)
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
@@ -256,19 +260,15 @@ class Grammar:
             raise ProgramError(f"{uri!r} is a folder: name a file in it")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
-        bindings, ranges, inputs, profiles = given
-        bound, held = tuple(sorted(bindings.items())), tuple(sorted(ranges.items()))
-        sized = [f"{SIZES}={profile.text}" for profile in profiles]
-        query = sized or [f"{own}={number}" for own, number in bound]
-        query += [f"{RANGE}{own}={low}:{high}" for own, (low, high) in held]
-        query += [] if inputs is None else [f"{INPUTS}={inputs}"]
-        text = (
-            f"{self.scheme}:{name}"
-            + (f"?{'&'.join(query)}" if query else "")
-            + (f"#{fragment}" if fragment else "")
-        )
         return ProgramUri(
-            text, path=path, fragment=fragment, bindings=bound, ranges=held, inputs=inputs, profiles=profiles
+            f"{self.scheme}:{name}{given.text}{'#' if fragment else ''}{fragment}",
+            path=path,
+            fragment=fragment,
+            bindings=tuple(sorted(given.bindings.items())),
+            ranges=tuple(sorted(given.ranges.items())),
+            inputs=given.inputs,
+            profiles=given.profiles,
+            texts=tuple(sorted(given.texts.items())),
         )
 
     def _member(self, uri: str) -> ProgramUri:

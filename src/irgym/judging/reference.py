@@ -39,8 +39,8 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
         IrgymError: The pipeline fails on this program.
     """
     started = time.perf_counter()
-    schedule = _default_schedule(environment, task)
-    name = environment.reference_pipeline
+    name = environment.reference(task.objective)
+    schedule = None if name is None else _schedule_of(name, task)
     if schedule is None or name is None:
         return None
     seconds = time.perf_counter() - started
@@ -50,17 +50,12 @@ def reference_of(environment: Environment, bench: Bench, task: Task[Any]) -> Ref
 
 
 def default_schedules(environment: Environment, task: Task[Any]) -> list[Schedule]:
-    """Return the schedules that a search starts with if costs are exact, else none.
-
-    They are those of the environment's `first_pipelines`, by default of the reference. So a search never ends
-    worse than the compiler. Where costs are measured, the compiler runs its pipeline after every schedule
-    anyway.
+    """Return the schedules that a search starts with, so that it never ends worse than the compiler.
 
     Raises:
         IrgymError: The pipeline fails on this program.
     """
-    first = environment.first_pipelines or (environment.reference_pipeline,)
-    names = [name for name in first if name is not None and task.objective.exact]
+    names = environment.beginnings(task.objective)
     return [schedule for name in names if (schedule := _schedule_of(name, task)) is not None]
 
 
@@ -72,12 +67,6 @@ def pipeline_schedules(environment: Environment, task: Task[Any]) -> list[Schedu
     """
     names = [pipeline.name for pipeline in environment.pipelines] if task.objective.exact else []
     return [schedule for name in names if (schedule := _schedule_of(name, task)) is not None]
-
-
-def _default_schedule(environment: Environment, task: Task[Any]) -> Schedule | None:
-    """Return the schedule of the reference pipeline; None if there is none, or it is not known."""
-    name = environment.reference_pipeline
-    return None if name is None else _schedule_of(name, task)
 
 
 def _schedule_of(name: str, task: Task[Any]) -> Schedule | None:

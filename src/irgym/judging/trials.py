@@ -6,7 +6,7 @@ take turns, and the least of several costs counts.
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import geometric_mean
 from typing import Any
 
@@ -156,11 +156,17 @@ class Trials:
             BaselineError: The baseline cannot compute the program, or no time is left.
             IrgymError: The state fails.
         """
-        rounds = self.patience.comparison(VERSUS_ROUNDS, share, last)
+        rounds = self._patience_with(state).comparison(VERSUS_ROUNDS, share, last)
         if not rounds:
             raise BaselineError(f"no time was left to time it in turn with {baseline}: give more seconds")
         call = capabilities.baseline_call(self.task, baseline, state, rounds)
         return of_baseline(self.bench.call(call, timeout_s, told), self.task, call)
+
+    def _patience_with(self, state: Any) -> Patience:
+        """Return the patience with the time of a run of a state, where that is less than the original's."""
+        least_s = self.least(state) * 1e-9 * self.task.job(state).runs
+        timed = self.task.objective.timed and least_s < self.patience.run_s
+        return replace(self.patience, run_s=least_s) if timed else self.patience
 
     def in_turn(self, baseline: str, candidates: Sequence[Candidate]) -> dict[Candidate, InTurn]:
         """Time candidates in turn with a baseline; those that fail, or come too late, are left out.

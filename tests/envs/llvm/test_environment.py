@@ -62,7 +62,8 @@ def test_sizes_of_code_are_an_objective():
     assert 0 < result.cost < result.cost_as_written
 
 
-def test_a_second_llvm_reads_text(tmp_path):
+def test_a_second_llvm_reads_text(tmp_path, monkeypatch):
+    monkeypatch.setenv("IRGYM_TESTS_LLVM", SYSTEM)  # no kept process that has loaded another LLVM
     try:
         llvm_named(SYSTEM)
     except BackendError:

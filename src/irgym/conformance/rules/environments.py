@@ -10,6 +10,7 @@ from irgym.core.capabilities import Baselines, Pipelines, ask
 from irgym.core.cost import Call
 from irgym.core.dataset import Dataset
 from irgym.core.environment import Environment
+from irgym.core.objective import Objective
 from irgym.core.reward_names import reward_from
 from irgym.core.schedule import replay
 from irgym.core.task import Task
@@ -123,7 +124,8 @@ def _objectives(environment: Environment, tasks: Tasks) -> str:
         if task.objective != objectives[0]:
             return f"the default objective of {task.uri} is {task.objective.name}, not {objectives[0].name}"
         for objective in objectives:
-            for found in (environment.task(task.uri, objective=objective.name), task.under(objective.name)):
+            named = under_objective(environment, task.uri, objective)
+            for found in filter(None, (named, task.under(objective.name))):
                 if found.objective != objective or found.uri != task.uri:
                     return f"{task.uri} under {objective.name} is {found.uri} under {found.objective.name}"
         if wrong := _refusal(lambda task=task: task.under(NOTHING), IrgymError):
@@ -131,6 +133,20 @@ def _objectives(environment: Environment, tasks: Tasks) -> str:
         if alike := _alike(task):
             return alike
     return ""
+
+
+def under_objective(environment: Environment, uri: str, objective: Objective) -> Task[Any] | None:
+    """Return the task of a program under an objective; None if the program has no cost under that one.
+
+    Raises:
+        ProgramError: The program has no cost under the default objective.
+    """
+    try:
+        return environment.task(uri, objective=objective.name)
+    except ProgramError:
+        if objective == environment.objectives[0]:
+            raise
+        return None
 
 
 def _alike(task: Task[Any]) -> str:

@@ -2,26 +2,32 @@
 
 import weakref
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import BackendError
-from irgym.core.baseline import Pipeline
+from irgym.core.baseline import Baseline, Pipeline
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, check_only_backend, policies_in
+from irgym.core.objective import Objective
 from irgym.core.reward import RelativeImprovement
 from irgym.core.target import Target
 from irgym.envs.llvm.compiling.installed import BACKENDS, INSTALL, PREFERRED, llvm_named
 from irgym.envs.llvm.compiling.modules import ProgramModules
 from irgym.envs.llvm.compiling.pool import Pool
 from irgym.envs.llvm.programs import datasets
+from irgym.envs.llvm.programs.preparing import SPEED
 from irgym.envs.llvm.programs.sources import Sources
-from irgym.envs.llvm.programs.uris import GRAMMAR, family_of, parse_uri
-from irgym.envs.llvm.task import LIST, PIPELINES, LlvmTask
+from irgym.envs.llvm.programs.uris import GRAMMAR, family_of, parse_uri, run_of, runs_always
+from irgym.envs.llvm.task import LIST, PIPELINES, RUNNER, SPEED_PIPELINE, LlvmTask
+from irgym.envs.llvm.whole.linking import check_linked
 from irgym.llvmir.programs.files import is_program
 from irgym.measure.isolation.protocol import GIB, Limits
+from irgym.measure.machine import timing_core
 from irgym.measure.store import content_digest
+from irgym.measure.target import target_of
 
 BENCH_LIMITS = Limits(timeout_s=120.0, memory_bytes=4 * GIB)
 """Limits of measuring and checking a module."""
@@ -37,11 +43,15 @@ class LlvmEnvironment(Environment):
     """
 
     name = "llvm"
-    summary = "which LLVM pass next, on modules of LLVM's IR (CompilerGym); cost: instructions or code size"
+    summary = (
+        "which LLVM pass next, on modules of LLVM's IR (CompilerGym); cost: instructions, code size or time"
+    )
     default_dataset = datasets.DEFAULT
     default_reward = RelativeImprovement()
     objectives = LlvmTask.objectives
     pipelines = tuple(Pipeline(name, summary) for name, summary in PIPELINES.items())
+    baselines = (Baseline(SPEED_PIPELINE, "LLVM's -O3, timed in turn with results under the objective time"),)
+    reference_baseline = SPEED_PIPELINE
     reference_pipeline = "oz"
     first_pipelines = ("oz", LIST)
     default_methods = (
@@ -63,7 +73,7 @@ class LlvmEnvironment(Environment):
     def __init__(self) -> None:
         self._pools: dict[str, Pool] = {}
         self._sources: dict[str, Sources] = {}
-        self._modules: dict[tuple[str, str], ProgramModules] = {}
+        self._modules: dict[tuple[str, str, str], ProgramModules] = {}
 
     def backends(self) -> list[BackendStatus]:
         """Return which LLVMs are installed."""
@@ -76,24 +86,41 @@ class LlvmEnvironment(Environment):
         target: Target | str | None = None,
         objective: str | None = None,
     ) -> LlvmTask:
-        """Return the task of an `llvm:` URI. Modules name their targets, so `target` makes no difference.
+        """Return the task of an `llvm:` URI.
+
+        C is made small for x86-64, and fast for the target where the objective is time. Other costs than time
+        have no target.
 
         Raises:
-            ProgramError: The URI or the file is malformed.
-            BackendError: LLVM or ziglang is missing, or there is no such back end.
+            ProgramError: The URI or the file is malformed, or the program is to be timed and does not link.
+            BackendError: LLVM or ziglang is missing, there is no such back end, or the target does not run
+                here.
             IrgymError: There is no such objective.
         """
-        del target
         if backend is not None and backend.startswith(":"):
             check_only_backend(self.name, backend, PREFERRED)
         name = backend or PREFERRED
         program = parse_uri(uri)
-        file = self._opened(name).module(program)
-        known = self._modules.get((name, str(file)))
+        timed = self.objective(objective).timed
+        code_for = target_of(target) if timed else None
+        aim = (SPEED, code_for.name) if code_for is not None else ()
+        file = self._opened(name).module(program, *aim)
+        known = self._modules.get((name, program.uri, str(file)))
         if known is None:
             known = ProgramModules(program.uri, file, content_digest(file.read_bytes()), self._pool(name))
-            self._modules[name, str(file)] = known
-        return LlvmTask(known).under(objective)
+            self._modules[name, program.uri, str(file)] = known
+        task = LlvmTask(known, run_of(program), code_for, runs_always(program)).under(objective)
+        if timed:
+            check_linked(known)
+        return task
+
+    def reference(self, objective: Objective) -> str | None:
+        """Return `oz`; None for run times, which are timed in turn with those after -O3."""
+        return None if objective.timed else super().reference(objective)
+
+    def beginnings(self, objective: Objective) -> Sequence[str]:
+        """Return the pipelines that searches begin with: -O3 for run times."""
+        return (SPEED_PIPELINE,) if objective.timed else super().beginnings(objective)
 
     def canonical(self, uri: str) -> str:
         """Return the canonical URI of a program."""
@@ -137,7 +164,8 @@ class LlvmEnvironment(Environment):
         from irgym.measure.bench import MeasuringBench
 
         del backend
-        return MeasuringBench(limits=BENCH_LIMITS, farm=farm, others=("irgym.envs.llvm.runner",))
+        limits = replace(BENCH_LIMITS, core=timing_core())
+        return MeasuringBench(limits=limits, farm=farm, others=(RUNNER,))
 
 
 def _status(name: str) -> BackendStatus:

@@ -8,10 +8,12 @@ import numpy as np
 
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action, Mask
+from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job, Measurement, Outcome
 from irgym.core.objective import Objective
 from irgym.core.observation import ObservationView
-from irgym.core.schedule import Schedule
+from irgym.core.schedule import Schedule, replay
+from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.llvm.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
@@ -20,9 +22,19 @@ from irgym.envs.llvm.compiling.toolchain import toolchain
 from irgym.envs.llvm.runner import SIZE
 from irgym.envs.llvm.sequences import prefixes, sequences
 from irgym.envs.llvm.state import LlvmState
+from irgym.envs.llvm.whole.running import Run
+from irgym.envs.llvm.whole.timing import TIMING, WholeProgram
+from irgym.llvmir.programs.clang import clang_version
+from irgym.measure.target import host_target
+
+RUNNER = "irgym.envs.llvm.runner"
 
 INSTRUCTIONS = Objective("instructions", "", "instructions of LLVM's IR", exact=True, timed=False)
 CODE_SIZE = Objective(SIZE, "bytes", "bytes of machine code", exact=True, timed=False)
+TIME = Objective("time", "ns", "run time of a program with a main, in nanoseconds", exact=False, timed=True)
+
+SPEED_PIPELINE = "o3"
+"""Name of the pipeline that run times are compared with: as a baseline, it is timed in turn with results."""
 
 LIST = "list"
 """Name of the list of sequences among the pipelines."""
@@ -45,16 +57,39 @@ class LlvmTask(Task[LlvmState]):
 
     Args:
         modules: The program and the modules derived from it.
+        run: How the program is run, if it has a `main`.
+        code_for: Target of the code that is timed; None for this machine. Other costs have no target.
+        runs_always: Whether checks run it under the other objectives too.
     """
 
     space = SPACE
-    objectives = (INSTRUCTIONS, CODE_SIZE)
+    objectives = (INSTRUCTIONS, CODE_SIZE, TIME)
     forms = FORMS
     horizon = HORIZON
 
-    def __init__(self, modules: ProgramModules) -> None:
+    def __init__(
+        self,
+        modules: ProgramModules,
+        run: Run | None = None,
+        code_for: Target | None = None,
+        runs_always: bool = False,
+    ) -> None:
         self.modules = modules
         self.uri = modules.uri
+        self.timing = TIMING
+        self._run = run or Run()
+        self._code_for = code_for
+        self._runs_always = runs_always
+
+    @property
+    def target(self) -> Target | None:
+        """This machine, or the target named, for run times; None for other costs."""
+        return (self._code_for or host_target()) if self.objective.timed else None
+
+    @property
+    def whole(self) -> WholeProgram:
+        """The program, to be run."""
+        return WholeProgram(self.modules.file, self.modules.pool.backend, self.uri, self._run)
 
     def initial(self) -> LlvmState:
         """Return the module without any pass.
@@ -135,14 +170,17 @@ class LlvmTask(Task[LlvmState]):
         elif self.objective == INSTRUCTIONS:
             known = Measurement(Outcome.OK, (float(state.node.total),))
         backend = self.modules.pool.backend
+        made_by = f"{toolchain(backend)}; {self.modules.content}"
+        if self.objective.timed:
+            call = Call(f"{RUNNER}:time_program", (self.whole, state.path, self.timing))
+            made_by += f"; {clang_version()}; {self._run.text}; {self.timing.version}"
+        else:
+            call = Call(f"{RUNNER}:measure", (self.modules.file, state.path, backend, self.objective.name))
         return Job(
-            Call(
-                "irgym.envs.llvm.runner:measure",
-                (self.modules.file, state.path, backend, self.objective.name),
-            ),
+            call,
             program=self.uri,
             schedule=self.key(state),
-            toolchain=f"{toolchain(backend)}; {self.modules.content}",
+            toolchain=made_by,
             objective=self.objective.name,
             known=known,
             original=not state.path,
@@ -150,9 +188,28 @@ class LlvmTask(Task[LlvmState]):
         )
 
     def validation(self, state: LlvmState, inputs: int, seed: int) -> Call:
-        """Return the call that runs the functions before and after the passes, and compares what they do."""
-        arguments = (self.modules.file, state.path, self.modules.pool.backend, inputs, seed)
-        return Call("irgym.envs.llvm.runner:validate", arguments)
+        """Return the call that runs the functions before and after the passes, and compares what they do.
+
+        A program that is timed is run as a whole too.
+        """
+        whole = self.whole if self.objective.timed or self._runs_always else None
+        arguments = (self.modules.file, state.path, self.modules.pool.backend, inputs, seed, whole)
+        return Call(f"{RUNNER}:validate", arguments)
+
+    def baseline_call(self, name: str, state: LlvmState, rounds: int = ROUNDS) -> Call:
+        """Return the call that times the program after -O3 and in a state in turn.
+
+        Raises:
+            IrgymError: The baseline is another one.
+        """
+        if name != SPEED_PIPELINE:
+            raise IrgymError(f"llvm has no baseline {name!r}: choose {SPEED_PIPELINE}")
+        theirs = replay(self, self.pipeline(SPEED_PIPELINE)).path
+        return Call(f"{RUNNER}:compare", (self.whole, state.path, theirs, rounds, self.timing))
+
+    def stage_call(self, before: LlvmState, after: LlvmState) -> Call:
+        """Return the call that times the program in two states in turn."""
+        return Call(f"{RUNNER}:stages", (self.whole, before.path, after.path, self.timing))
 
     def pipeline(self, name: str) -> Schedule:
         """Return the schedule of one of LLVM's pipelines; see `PIPELINES`.

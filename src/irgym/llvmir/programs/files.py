@@ -43,7 +43,12 @@ class SourceFile:
     @property
     def compiled(self) -> bool:
         """Whether it is C."""
-        return self.path.suffix.lower() == C
+        return is_source(self.path)
+
+
+def is_source(file: Path) -> bool:
+    """Say whether a file is C, by its name."""
+    return file.suffix.lower() == C
 
 
 def file_of(program: ProgramUri) -> SourceFile:
@@ -65,7 +70,7 @@ def is_program(file: Path) -> bool:
     """Say whether a file is C, or IR by its content."""
     suffix = file.suffix.lower()
     return (
-        suffix == C
+        is_source(file)
         or (suffix == ".ll" and mentions(file, "define "))
         or (suffix == ".bc" and begins(file, *BITCODE))
     )

@@ -1,150 +1,98 @@
 """Comparison of two executables: their output, exit status and signals, under limits."""
 
-import os
-import resource
-import signal
-import subprocess
-from collections.abc import Sequence
-from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from tempfile import TemporaryDirectory, TemporaryFile
 
 from irgym.core.cost import Validation
+from irgym.envs.llvm.whole.running import LIMITS, LONGER, Ending, Limits, Run, ending
 
 TOLERANCE = "output and exit status, byte for byte"
 """The tolerance of comparisons, for messages."""
 
 _SHOWN = 40
-_LONGER = 5
 
 
 @dataclass(frozen=True)
-class Limits:
-    """Limits of a run.
+class Expected:
+    """Output and end of an original program, from two runs.
 
     Attributes:
-        seconds: Greatest time of a run of the original; the other program may take five times as long.
-        output_bytes: Greatest size of the output, and of each file that the program writes.
-        memory_bytes: Greatest address space.
+        first: The first run.
+        blind: Why other programs cannot be compared with it, in words; empty if they can.
     """
 
-    seconds: float = 10.0
-    output_bytes: int = 1 << 24
-    memory_bytes: int = 1 << 32
+    first: Ending
+    blind: str
 
 
-@dataclass(frozen=True)
-class Ending:
-    """Output and end of a run.
+def expected(original: Path, run: Run, limits: Limits = LIMITS) -> Expected:
+    """Run an original program twice: where it does not repeat itself, nothing can be compared with it.
 
-    Attributes:
-        output: What it wrote to standard output.
-        ended: How it ended: exit status, signal or limit.
-        limited: Whether a limit stopped it.
+    Raises:
+        OSError: It cannot be started.
     """
+    first = ending(original, run, limits)
+    again = first if first.limited else ending(original, run, limits)
+    if first.limited or again.limited:
+        stopped = first if first.limited else again
+        return Expected(first, f"the original program is stopped: {stopped.text}")
+    if first.killed:
+        return Expected(first, f"the original program crashes with {first.text}")
+    return Expected(first, "" if first == again else "the original program's output differs from run to run")
 
-    output: bytes
-    ended: str
-    limited: bool = False
+
+def difference(wanted: Ending, found: Ending) -> str:
+    """Return how a run differs from the original's, in words; empty if it does not."""
+    if found.status != wanted.status:
+        return f"the program ends with {found.text}, not with {wanted.text}"
+    if found.output == wanted.output:
+        return ""
+    pairs = enumerate(zip(wanted.output, found.output, strict=False))
+    shorter = min(len(wanted.output), len(found.output))
+    place = next((number for number, (first, second) in pairs if first != second), shorter)
+    shown, instead = (run.output[place : place + _SHOWN] for run in (found, wanted))
+    return f"the output differs from byte {place} on: {shown!r}, not {instead!r}"
 
 
-def compared_programs(
-    original: Path,
-    optimised: Path,
-    arguments: Sequence[str] = (),
-    stdin: bytes = b"",
-    limits: Limits | None = None,
-) -> Validation:
+def compared_programs(original: Path, optimised: Path, run: Run, limits: Limits = LIMITS) -> Validation:
     """Run two programs on the same input, and compare what they do.
 
-    Each runs in a new folder, which is removed afterwards. The original runs twice: where it
-    does not repeat itself, or a limit stops it, nothing can be compared.
+    Each runs in a new folder, which is removed afterwards.
 
     Args:
         original: The original program.
-        optimised: The optimised program.
-        arguments: Arguments of both.
-        stdin: Content of their standard input.
-        limits: Limits of each run.
+        optimised: The optimised program; it may take `LONGER` times as long.
+        run: Arguments and input of both.
+        limits: Limits of a run of the original.
 
     Raises:
         OSError: A program cannot be started.
     """
-    limits = limits or Limits()
-    wanted = _run(original, arguments, stdin, limits, limits.seconds)
-    again = _run(original, arguments, stdin, limits, limits.seconds)
-    if wanted.limited or again.limited:
-        return Validation(True, 0.0, TOLERANCE, 0, blind=f"the original program is stopped: {wanted.ended}")
-    if wanted != again:
-        return Validation(
-            True, 0.0, TOLERANCE, 0, blind="the original program's output differs from run to run"
-        )
-    found = _run(optimised, arguments, stdin, limits, _LONGER * limits.seconds)
-    detail = ""
-    if found.ended != wanted.ended:
-        detail = f"the program ends with {found.ended}, not with {wanted.ended}"
-    elif found.output != wanted.output:
-        place = next(
-            (
-                n
-                for n, pair in enumerate(zip(wanted.output, found.output, strict=False))
-                if pair[0] != pair[1]
-            ),
-            min(len(wanted.output), len(found.output)),
-        )
-        shown = found.output[place : place + _SHOWN], wanted.output[place : place + _SHOWN]
-        detail = f"the output differs from byte {place} on: {shown[0]!r}, not {shown[1]!r}"
+    wanted = expected(original, run, limits)
+    if wanted.blind:
+        return Validation(True, 0.0, TOLERANCE, 0, blind=wanted.blind)
+    found = ending(optimised, run, replace(limits, seconds=LONGER * limits.seconds))
+    detail = difference(wanted.first, found)
     return Validation(not detail, 0.0, TOLERANCE, 1, detail)
 
 
-def _run(program: Path, arguments: Sequence[str], stdin: bytes, limits: Limits, seconds: float) -> Ending:
-    with TemporaryDirectory(prefix="irgym-") as folder, TemporaryFile() as output, TemporaryFile() as given:
-        given.write(stdin)
-        given.seek(0)
-        process = subprocess.Popen(
-            [program.absolute(), *arguments],
-            stdin=given,
-            stdout=output,
-            stderr=subprocess.DEVNULL,
-            cwd=folder,
-            env={"PATH": os.defpath, "LC_ALL": "C"},
-            start_new_session=True,
-        )
-        _limit(process.pid, limits, seconds)
-        late = False
-        try:
-            process.wait(seconds)
-        except subprocess.TimeoutExpired:
-            late = True
-        finally:
-            _kill(process)
-        output.seek(0)
-        content = output.read(limits.output_bytes)
-    if late or process.returncode == -signal.SIGXCPU:
-        return Ending(content, f"no end within {seconds:g} s", limited=True)
-    if process.returncode == -signal.SIGXFSZ:
-        return Ending(content, "too much output", limited=True)
-    if process.returncode < 0:
-        return Ending(content, f"signal {signal.Signals(-process.returncode).name}")
-    return Ending(content, f"status {process.returncode}")
+def both(functions: Validation, program: Validation) -> Validation:
+    """Return what the comparisons of a program's functions and of its output come to.
 
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End a program and what it started."""
-    with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process.wait()
-
-
-def _limit(process: int, limits: Limits, seconds: float) -> None:
-    """Set the limits of a process that has just begun; nothing is left to limit if it has ended already."""
-    values = {
-        resource.RLIMIT_FSIZE: limits.output_bytes,
-        resource.RLIMIT_AS: limits.memory_bytes,
-        resource.RLIMIT_CPU: int(seconds) + 1,
-        resource.RLIMIT_CORE: 0,
-    }
-    with suppress(ProcessLookupError):
-        for kind, value in values.items():
-            resource.prlimit(process, kind, (value, value))
+    Where the output agrees, functions that could not be compared by themselves become a note: they are part
+    of the program that ran.
+    """
+    details = [text for text in (functions.detail, program.detail) if text]
+    notes = [*functions.notes, f"the program was run: {program.blind or program.tolerance}"]
+    blind = functions.blind
+    if blind and program.checked:
+        notes.append(f"functions {blind}")
+        blind = ""
+    return replace(
+        functions,
+        ok=functions.ok and program.ok,
+        inputs=max(functions.inputs, program.inputs),
+        detail="; ".join(details),
+        blind=blind,
+        notes=tuple(notes),
+    )

@@ -90,6 +90,7 @@ class Library:
         self.drop_buffer = self.function("LLVMDisposeMemoryBuffer", None, p)
         self.parse = self.function("LLVMParseIRInContext", c_int, p, p, POINTER(p), text)
         self.clone = self.function("LLVMCloneModule", p, p)
+        self.link = self.function("LLVMLinkModules2", c_int, p, p)
         self.drop_module = self.function("LLVMDisposeModule", None, p)
         self.run = self.function("LLVMRunPasses", p, p, c_char_p, p, p)
         self.error_text = self.function("LLVMGetErrorMessage", p, p)
@@ -226,7 +227,7 @@ class Module:
         self._hashed = False
 
     def __del__(self) -> None:
-        if not sys.is_finalizing():
+        if self.handle and not sys.is_finalizing():
             self._library.drop_module(self.handle)
 
     def clone(self) -> "Module":
@@ -236,6 +237,18 @@ class Module:
         if self._hashed:
             copy._parts, copy._hashed = self._parts and self._parts.copy(copy.handle), True
         return copy
+
+    def link(self, other: "Module") -> None:
+        """Link a module of the same context into this one; it is gone afterwards.
+
+        Raises:
+            PassFailure: They do not go together, such as two definitions of a name.
+        """
+        handle, other.handle = other.handle, 0
+        wrong = self._library.link(self.handle, handle)
+        complaint = self._library.native.irgym_complaint()
+        if wrong or complaint:
+            raise PassFailure(complaint.decode(errors="replace") or "LLVM does not say why")
 
     def order(self) -> int:
         """Put the uses of values into an order that follows from the text; return how many instructions."""

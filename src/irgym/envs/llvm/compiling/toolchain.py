@@ -8,6 +8,7 @@ CODE = (
     "envs/llvm/checking",
     "envs/llvm/compiling",
     "envs/llvm/runner.py",
+    "envs/llvm/whole",
     "llvmir",
     "measure/passes",
 )

@@ -1,7 +1,7 @@
 """Data sets of modules, each with a fixed split into training and test programs.
 
-`kernels` is split by file, `packages` by package. Folders, globs and lists of files are data sets too, see
-`irgym.core.datasets`.
+`kernels` and `programs` are split by file, `packages` by package. Folders, globs and lists of files are data
+sets too, see `irgym.core.datasets`.
 """
 
 from collections.abc import Callable
@@ -9,6 +9,8 @@ from functools import partial
 
 from irgym.core.dataset import Dataset, dataset_of
 from irgym.envs.llvm.programs.modules import modules
+from irgym.envs.llvm.programs.uris import WHOLE_FAMILY
+from irgym.envs.llvm.programs.whole import whole_programs
 from irgym.llvmir.programs.packages.pinned import packages_of
 
 DEFAULT = "packages"
@@ -26,10 +28,20 @@ TRAIN = ("bytes.c", "geometry.c", "matrices.c")
 TEST = ("signals.c", "sorting.c")
 """Kernels for testing."""
 
+TEST_PROGRAMS = ("huffman.c", "nbody.c", "sieve.c")
+"""Whole programs for testing; the others are for training."""
+
 
 def _kernels() -> Dataset:
     train, test = (tuple(f"llvm://kernels/{file}" for file in files) for files in (TRAIN, TEST))
     return Dataset("kernels", "C written for irgym; the splits have no file in common", train, test)
+
+
+def _programs() -> Dataset:
+    test = tuple(f"llvm://{WHOLE_FAMILY}/{file}" for file in TEST_PROGRAMS)
+    every = (f"llvm://{WHOLE_FAMILY}/{file}" for file in whole_programs())
+    train = tuple(uri for uri in every if uri not in test)
+    return Dataset(WHOLE_FAMILY, "whole programs in C written for irgym, to be timed", train, test)
 
 
 def _packages(name: str, summary: str, most: int) -> Dataset:
@@ -55,6 +67,7 @@ DATASETS: dict[str, Callable[[], Dataset]] = {
     "packages": _all_packages,
     "packages-small": _small_packages,
     "kernels": _kernels,
+    "programs": _programs,
 }
 """The data sets, the default first."""
 

@@ -87,6 +87,22 @@ def drop_optnone(library: Library, module: Module) -> None:
         )
 
 
+def set_processor(library: Library, module: Module, processor: str) -> None:
+    """Let LLVM make code for a processor, in functions that name none."""
+    values = _Values(library, module)
+    name = b"target-cpu"
+    for function in values.functions():
+        place = ((c_void_p, function), (c_uint, _FUNCTION_INDEX), (c_char_p, name), (c_uint, len(name)))
+        if values.call("LLVMGetStringAttributeAtIndex", c_void_p, *place) is None:
+            values.call(
+                "LLVMAddTargetDependentFunctionAttr",
+                None,
+                (c_void_p, function),
+                (c_char_p, name),
+                (c_char_p, processor.encode()),
+            )
+
+
 def keep_function(library: Library, module: Module, name: str) -> None:
     """Remove all that a function does not need, and give the functions that it calls internal linkage.
 

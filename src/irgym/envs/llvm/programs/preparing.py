@@ -12,9 +12,9 @@ from pathlib import Path
 from irgym.base.errors import ProgramError
 from irgym.base.reading import content_of_program
 from irgym.envs.llvm.compiling.library import Context, Library, Module, PassFailure, library
-from irgym.envs.llvm.programs.editing import defined, drop_optnone, keep_function
+from irgym.envs.llvm.programs.editing import defined, drop_optnone, keep_function, set_processor
 from irgym.llvmir.programs.clang import UNOPTIMISED, compiled
-from irgym.llvmir.programs.files import BITCODE, ir_text, listed
+from irgym.llvmir.programs.files import BITCODE, ir_text, is_source, listed
 from irgym.llvmir.programs.machines import MACHINES
 
 LARGEST = 1 << 26
@@ -45,8 +45,7 @@ class Preparation:
     """A file to prepare, and how.
 
     Attributes:
-        path: A file of C or of IR.
-        is_source: Whether it is C.
+        paths: A file of C or of IR, and those that are linked with it.
         function: Name of the function to keep, with what it needs; empty for all.
         aim: What code is optimised for.
         target: Name of the target; not of IR that names another.
@@ -54,8 +53,7 @@ class Preparation:
         backend: Name of the LLVM.
     """
 
-    path: str
-    is_source: bool
+    paths: tuple[str, ...]
     function: str
     aim: str
     target: str
@@ -70,17 +68,20 @@ def prepared(asked: Preparation) -> bytes:
         BackendError: LLVM or the C compiler is not installed.
         ProgramError: The file cannot be read, compiled, or read by LLVM, or lacks the function.
     """
-    file = Path(asked.path)
-    if asked.is_source:
-        content = _of_source(compiled(file, asked.target, asked.options, AIMS[asked.aim]), file, asked.aim)
-    else:
-        content = _of_ir(content_of_program(file, LARGEST), file, asked.target)
     llvm = library(asked.backend)
-    module = Context(llvm).read(content, file.name)
-    _check(llvm, module, file)
+    files = [Path(path) for path in asked.paths]
+    context = Context(llvm)
+    contents = [_content(file, asked) for file in files]
+    module = context.read(contents[0], files[0].name)
+    for file, content in zip(files[1:], contents[1:], strict=True):
+        _link(module, context.read(content, file.name), file)
+    _check(llvm, module, files[0])
     drop_optnone(llvm, module)
     if asked.function:
-        _reduce(llvm, module, asked.function, file)
+        _reduce(llvm, module, asked.function, files[0])
+    machine = MACHINES[asked.target]
+    if asked.aim == SPEED and llvm.triple(module.handle).decode().startswith(f"{machine.architecture}-"):
+        set_processor(llvm, module, machine.cpu)
     return module.bitcode()
 
 
@@ -99,6 +100,27 @@ def counted(path: str, backend: str) -> tuple[int, int]:
             f"LLVM cannot optimise {path} ({_line(str(error))}): choose another program"
         ) from error
     return before, module.order()
+
+
+def _content(file: Path, asked: Preparation) -> bytes:
+    """Return the IR of a file."""
+    if is_source(file):
+        return _of_source(compiled(file, asked.target, asked.options, AIMS[asked.aim]), file, asked.aim)
+    return _of_ir(content_of_program(file, LARGEST), file, asked.target)
+
+
+def _link(module: Module, other: Module, file: Path) -> None:
+    """Link a file's module into another one.
+
+    Raises:
+        ProgramError: They do not go together.
+    """
+    try:
+        module.link(other)
+    except PassFailure as error:
+        raise ProgramError(
+            f"{file.name} cannot be linked with the others ({_line(str(error))}): name files of one program"
+        ) from error
 
 
 def _of_source(content: bytes, file: Path, aim: str) -> bytes:

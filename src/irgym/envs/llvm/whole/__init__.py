@@ -1,0 +1,1 @@
+"""Whole programs: modules with a `main`, linked as executables, run and timed."""
