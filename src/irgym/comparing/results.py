@@ -15,8 +15,7 @@ from irgym.comparing.summary import Summary, summarise
 from irgym.core.objective import TIME, Objective
 from irgym.judging.statistics import NOISE
 
-
-COLUMNS = (
+COLUMNS: tuple[str, ...] = (
     "program",
     "method",
     "reference_ratio",

@@ -1,5 +1,7 @@
 """The environment from end to end: searches, baselines, a second LLVM."""
 
+import copy
+
 import gymnasium
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import irgym
 from irgym.base.errors import BackendError, IrgymError
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.schedule import replay
-from irgym.envs.llvm.compiling.installed import SYSTEM, llvm_named
-from irgym.envs.llvm.sequences import sequences
+from irgym.envs.llvm.compiling.installed import PREFERRED, SYSTEM, llvm_named
+from irgym.envs.llvm.runner import measure
+from irgym.envs.llvm.sequences import prefixes, sequences
 
 LLVM = ENVIRONMENTS.load("llvm")
 SORTING = "llvm://kernels/sorting.c"
@@ -30,6 +33,33 @@ def test_the_list_is_no_worse_than_any_of_its_sequences():
             if task.accepts(state, action):
                 state = task.step(state, action)
         assert best <= state.node.total
+
+
+def test_under_size_the_list_is_the_smallest_of_its_sequences():
+    for uri in ("llvm://kernels/signals.c", SORTING):
+        task = LLVM.task(uri, objective="size")
+        sizes = {
+            schedule: measure(task.modules.file, replay(task, schedule).path, PREFERRED, "size").cost
+            for schedule in (task.pipeline("list"), LLVM.task(uri).pipeline("list"))
+        }
+        states = prefixes(task, sequences())
+        few = [measure(task.modules.file, state.path, PREFERRED, "size").cost for state in states]
+        assert sizes[task.pipeline("list")] == min(few) <= sizes[LLVM.task(uri).pipeline("list")]
+        assert task.under("instructions").pipeline("list") == LLVM.task(uri).pipeline("list")
+
+
+@pytest.mark.parametrize(("objective", "pipeline"), [("instructions", "oz"), ("size", "o1")])
+def test_an_episode_that_is_a_pipeline_saves_what_it_saves(objective, pipeline):
+    options = {"programs": [SORTING], "objective": objective, "reward": f"saving:pipeline={pipeline}"}
+    env = gymnasium.make("irgym/Llvm-v0", **options)
+    env.reset(seed=0)
+    task = env.unwrapped.task
+    [action] = task.pipeline(pipeline).actions
+    fork = copy.deepcopy(env)
+    for copied in (env, fork):
+        _, reward, *_ = copied.step(task.space.flat.index(action))
+        assert reward == pytest.approx(1.0)
+        copied.close()
 
 
 def test_every_pipeline_is_of_this_library():
