@@ -86,6 +86,15 @@ def test_gymnasium_gives_every_observation():
     )
 
 
+def test_numbers_of_instructions_beside_those_of_pipelines():
+    task = LLVM.task(SORTING)
+    o3, oz = (replay(task, task.pipeline(name)) for name in ("o3", "oz"))
+    for state in (task.initial(), o3):
+        seen = task.observe(state, "instructions").tolist()
+        assert seen == [state.node.total, task.initial().node.total, o3.node.total, oz.node.total]
+    assert seen[0] < seen[1]
+
+
 def test_sizes_of_code_are_an_objective():
     few = irgym.Searching(search="random", evaluations=4)
     result = irgym.tune(SORTING, searching=few, measuring=irgym.Measuring(objective="size"))
