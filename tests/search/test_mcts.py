@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+import passes
 import pytest
 
 from irgym.core.actions import Action
@@ -68,6 +69,21 @@ def test_a_policy_draws_the_children_and_the_episodes(
     led, _ = search(strategy, task, evaluator, 12, seed, Knowing(task))
     alone, _ = search(strategy, task, evaluator, 12, seed)
     assert led.cost == optimum < alone.cost
+
+
+def test_schedules_hold_no_actions_without_effect(policy: Any):
+    """Uniform choices, most of them of passes that do nothing."""
+    task, seen = passes.PassTask(passes.URIS[0]), list[str]()
+    policy.space = task.space
+    request = SearchRequest(
+        Budget(60),
+        0,
+        policy,
+        evaluated=lambda nodes, costs: seen.extend(node.schedule.text(task.space) for node in nodes),
+    )
+    run_search(MonteCarloTreeSearch(), task, passes.PassBench(), request)
+    assert len(set(seen)) >= 60 and max(text.count("fold") for text in seen) > 1
+    assert not any("idle" in text for text in seen)
 
 
 def test_without_a_policy_it_finds_the_optimum_behind_worse_states(

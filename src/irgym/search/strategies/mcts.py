@@ -147,14 +147,19 @@ def _untried(
 
 
 def _end(session: Session, node: Candidate, steps: int, rng: np.random.Generator) -> Candidate:
-    """Return the end of an episode of at most `steps` actions, the policy's choices if one leads."""
+    """Return the end of an episode of at most `steps` actions, the policy's choices if one leads.
+
+    Actions without effect are left out.
+    """
     if session.policy is None:
         return random_walk(session, node, steps, rng)[-1]
     for _ in range(steps):
         if not session.actions(node):
             break
         [action] = _drawn(session, node, 1, rng)
-        node = session.step(node, action)
+        child = session.step(node, action)
+        if session.identity(child) != session.identity(node):
+            node = child
     return node
 
 
