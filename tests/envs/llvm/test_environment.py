@@ -10,8 +10,7 @@ import irgym
 from irgym.base.errors import BackendError, IrgymError
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.schedule import replay
-from irgym.envs.llvm.compiling.installed import PREFERRED, SYSTEM, llvm_named
-from irgym.envs.llvm.runner import measure
+from irgym.envs.llvm.compiling.installed import SYSTEM, llvm_named
 from irgym.envs.llvm.sequences import prefixes, sequences
 
 LLVM = ENVIRONMENTS.load("llvm")
@@ -36,16 +35,16 @@ def test_the_list_is_no_worse_than_any_of_its_sequences():
 
 
 def test_under_size_the_list_is_the_smallest_of_its_sequences():
-    for uri in ("llvm://kernels/signals.c", SORTING):
-        task = LLVM.task(uri, objective="size")
-        sizes = {
-            schedule: measure(task.modules.file, replay(task, schedule).path, PREFERRED, "size").cost
-            for schedule in (task.pipeline("list"), LLVM.task(uri).pipeline("list"))
-        }
-        states = prefixes(task, sequences())
-        few = [measure(task.modules.file, state.path, PREFERRED, "size").cost for state in states]
-        assert sizes[task.pipeline("list")] == min(few) <= sizes[LLVM.task(uri).pipeline("list")]
-        assert task.under("instructions").pipeline("list") == LLVM.task(uri).pipeline("list")
+    with LLVM.bench() as bench:
+        for uri in ("llvm://kernels/signals.c", SORTING):
+            task, counted = LLVM.task(uri, objective="size"), LLVM.task(uri)
+            listed = [replay(task, other.pipeline("list")) for other in (task, counted)]
+            states = [*listed, *prefixes(task, sequences())]
+            by_size, by_count, *sizes = (
+                found.cost for found in bench.evaluator.evaluate([task.job(state) for state in states])
+            )
+            assert by_size == min(sizes) <= by_count
+            assert task.under("instructions").pipeline("list") == counted.pipeline("list")
 
 
 @pytest.mark.parametrize(("objective", "pipeline"), [("instructions", "oz"), ("size", "o1")])
