@@ -27,8 +27,10 @@ from irgym.core.reward import (
     LogSpeedup,
     PeriodicImprovement,
     RelativeImprovement,
+    Saving,
     Shaped,
 )
+from irgym.core.schedule import Schedule
 from irgym.networks.encoders import MlpSpec
 from irgym.policies import heads
 from irgym.policies.layout import StructuredLayout
@@ -114,6 +116,32 @@ def test_a_reward_sees_the_states_and_the_action_of_each_step():
             [action] = LAYOUT.actions(trajectories.choices[[row]])
             wanted = sum(states[step + 1][0]) - sum(states[step][0]) - float(action.kind == 0)
             assert trajectories.rewards[row] == wanted
+
+
+class Compiled(dials.Dials):
+    """Its compiler turns two dials right."""
+
+    def pipeline(self, name):
+        assert name == "two"
+        return Schedule.parse(f"turn_0_{self.code[0]} turn_1_{self.code[1]}", dials.SPACE)
+
+
+def test_a_reward_is_scaled_by_what_a_pipeline_saves_on_each_program():
+    tasks = [Compiled(code) for code in ((0, 1, 2), (4, 4, 4), (0, 1, 2))]
+    reward, evaluator = Saving("two"), Counting()
+    problem = Problem(tasks, evaluator, reward)
+
+    def choose(batch, legal):
+        scores = np.zeros((len(legal), LAYOUT.segments, LAYOUT.width), dtype=np.float32)
+        return heads.sample(scores, legal, LAYOUT, np.random.default_rng(1))
+
+    trajectories, outcomes = rollout(tasks, problem, ENCODER, LAYOUT, choose)
+    episodes = rollouts.play(tasks, RelativeImprovement(), ENCODER, LAYOUT, choose)
+    costs = dials.Inline().evaluate(episodes.jobs)
+    plain, _ = settle(episodes, tasks, costs, RelativeImprovement(), [None] * 3)
+    assert evaluator.calls == 1 and outcomes.first.tolist() == [800.0] * 3
+    assert trajectories.rewards.any()
+    assert trajectories.rewards == pytest.approx(plain.rewards * 800.0 / (800.0 - 200.0))
 
 
 def test_states_that_were_left_out_are_made_again_for_a_reward_that_asks_for_them():

@@ -1,5 +1,6 @@
 """Every command from its arguments to its exit code, with tiny programs and budgets."""
 
+import csv
 import json
 import os
 import re
@@ -15,6 +16,7 @@ from commands import Command, Result
 from irgym.cli.commands import SUMMARIES, command_class
 from irgym.cli.main import main
 from irgym.cli.progress import Shown
+from irgym.comparing.results import COLUMNS
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.measure.linking import LINKERS
 
@@ -63,6 +65,16 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run_folder(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "run"))
+
+
+def rows_of(file: Path) -> list[dict[str, str]]:
+    with file.open(newline="") as rows:
+        return list(csv.DictReader(rows))
+
+
+def in_csv(row: dict[str, Any]) -> dict[str, str]:
+    """A row of the JSON as CSV has it."""
+    return {name: "" if row[name] is None else str(row[name]) for name in COLUMNS}
 
 
 def refused(result: Result, *words: str) -> None:
@@ -177,14 +189,14 @@ def test_imitation_gives_a_policy_to_start_from(irgym: Command, tmp_path: Path):
 
 
 def test_evaluate_shows_the_result_and_the_raw_policy(irgym: Command, run_folder: Path, tmp_path: Path):
-    result = irgym(
-        "evaluate", run_folder, "--split", "train", "--limit", "2", "--json", tmp_path / "evaluation.json"
-    )
+    files = ("--json", tmp_path / "evaluation.json", "--csv", tmp_path / "rows.csv")
+    result = irgym("evaluate", run_folder, "--split", "train", "--limit", "2", *files)
     assert result.code == 0 and "best state seen" in result.out and "geometric mean" in result.out
     assert "raw policy: speedup" in result.out
     assert re.search(r"standard deviation \d+\.\d\d, greatest \d+\.\d\dx\)", result.out)
     data = read(tmp_path / "evaluation.json")
     assert data == read(run_folder / "evaluation.json")
+    assert rows_of(tmp_path / "rows.csv") == [in_csv(row) for row in data["rows"]]
     assert len(data["rows"]) == 4 and set(data["rows"][0]) >= ROW_KEYS
     mine, raw = ([row for row in data["rows"] if row["method"] == name] for name in data["summary"])
     assert all(row["validated"] and row["best_seen"] <= row["cost"] for row in mine)
@@ -192,6 +204,16 @@ def test_evaluate_shows_the_result_and_the_raw_policy(irgym: Command, run_folder
     steps = read(run_folder / "steps.json")
     best = max(mine, key=lambda row: row["speedup"])
     assert " ".join(step["action"] for step in steps[1:]) == best["schedule"] and steps[0]["action"] == ""
+
+
+def test_a_row_as_csv_names_what_replays_it(irgym: Command, tmp_path: Path):
+    file, again = tmp_path / "rows.csv", tmp_path / "again.json"
+    methods = ("--methods", "base,random", *QUICK)
+    assert irgym("compare", "loops", "--programs", PROGRAM, *methods, "--csv", file).code == 0
+    base, random = rows_of(file)
+    assert base["schedule"] == "" and random["schedule"] and random["validated"] == "True"
+    assert irgym("replay", random["program"], random["schedule"], "--json", again).code == 0
+    assert read(again)["schedule"] == random["schedule"] and read(again)["validated"]
 
 
 @pytest.mark.parametrize("command", ["compare", "evaluate"])
@@ -206,13 +228,14 @@ def test_an_interrupt_leaves_what_there_is(
             raise KeyboardInterrupt
 
     monkeypatch.setattr(Shown, "progress", interrupted_at_the_second)
-    file = tmp_path / "so-far.json"
+    file, table = tmp_path / "so-far.json", tmp_path / "so-far.csv"
     where: tuple[object, ...] = ("loops", "--methods", "base,random", *QUICK, "--limit", 1)
     where = where if command == "compare" else (run_folder, "--split", "train", "--limit", 2)
-    result = irgym(command, *where, "--json", file)
+    result = irgym(command, *where, "--json", file, "--csv", table)
     assert result.code == 130 and f"{seen[0]}" in result.out and "geometric mean" in result.out
     rows = read(file)["rows"]
     assert {row["program"] for row in rows} == {seen[0]} and rows[0]["cost"] > 0
+    assert rows_of(table) == [in_csv(row) for row in rows]
     if command == "evaluate":
         assert read(run_folder / "evaluation.json")["rows"] == rows
 
@@ -223,10 +246,11 @@ def test_compare_then_report(irgym: Command, run_folder: Path, tmp_path: Path):
     result = irgym(
         "compare",
         *("loops", "--programs", PROGRAM, *QUICK, "--methods", ",".join(methods)),
-        *("--json", tmp_path / "compare.json", "--run-folder", run_folder),
+        *("--json", tmp_path / "compare.json", "--csv", tmp_path / "rows.csv", "--run-folder", run_folder),
     )
     assert result.code == 0 and "geometric means" in result.out
     data = read(tmp_path / "compare.json")
+    assert rows_of(tmp_path / "rows.csv") == [in_csv(row) for row in data["rows"]]
     methods.insert(3, f"raw:{run_folder}")
     assert [row["method"] for row in data["rows"]] == methods and set(data["summary"]) == set(methods)
     assert all(set(row) >= ROW_KEYS for row in data["rows"])
@@ -300,6 +324,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("tune", PROGRAM, *QUICK, "--export", "a.txt"): (".so",),
     ("tune", PROGRAM, *QUICK, "--trace", "a.png"): (".svg", ".dot", ".json"),
     ("tune", PROGRAM, *QUICK, "--trace", "/nowhere/a.svg"): ("/nowhere/a.svg", "choose"),
+    ("compare", "loops", "--json", "same", "--csv", "same"): ("--json and --csv both name",),
     ("compare", "loops", "--methods", "greedy", "--trace", "/dev/null"): ("name another folder by --trace",),
     ("tune", PROGRAM, "--quick", "--trace", "a.svg"): ("leave out trace",),
     ("replay", PROGRAM, "split_9"): ("no action 'split_9'", "split_8"),
@@ -540,6 +565,7 @@ def test_suffixes_mean_the_same_in_upper_case(irgym: Command, tmp_path: Path, su
         ("tune", PROGRAM, *QUICK, "--json"),
         ("replay", PROGRAM, SCHEDULE, "--json"),
         ("compare", "loops", "--json"),
+        ("compare", "loops", "--csv"),
         ("compare", "loops", "--run-folder"),
         ("imitate", "loops", "--out"),
         ("imitate", "loops", "--out", "x", "--json"),

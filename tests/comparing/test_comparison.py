@@ -9,6 +9,7 @@ from rich.console import Console
 
 from irgym.base.errors import IrgymError, StorageError
 from irgym.comparing.comparison import ComparisonPlan, run_comparison
+from irgym.comparing.method_names import parse_method, policy_of
 from irgym.comparing.results import Comparison
 from irgym.comparing.rows import Row, like
 from irgym.comparing.summary import summarise
@@ -66,6 +67,18 @@ def test_searches_find_the_optimum_and_say_so(compare):
     assert row.baseline_ratio == pytest.approx(2.0)
     assert row.evaluations == 16 and row.seconds > 0
     assert sorted(row.schedule.split()) == ["set_0_3", "set_1_2"]
+
+
+def test_a_policy_may_lead_a_tree_search(compare, environment, load_policy):
+    task = environment.task("toy://hard")
+    led, alone = (
+        parse_method(name, environment, lambda policy: load_policy(policy, task))
+        for name in ("mcts:mine,rollout=2", "mcts")
+    )
+    assert policy_of(led) == "mine" and led.policy is not None
+    assert policy_of(alone) == "" and alone.policy is None
+    row = row_of(compare(methods=[led.name]), led.name)
+    assert row.cost == 1000.0 and row.evaluations == 16
 
 
 def test_base_and_baselines(compare):

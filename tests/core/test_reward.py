@@ -11,6 +11,7 @@ from irgym.core.reward import (
     NegativeCost,
     PeriodicImprovement,
     RelativeImprovement,
+    Saving,
     Shaped,
     ThroughputGain,
     asks,
@@ -84,6 +85,25 @@ def test_negative_cost_is_paid_at_every_step():
     assert paid(reward, EpisodeCosts(100.0, 80.0, 60.0), final=False) == pytest.approx(-6.0)
     assert paid(reward, EpisodeCosts(100.0, 80.0, 60.0), final=True) == pytest.approx(-6.0)
     assert paid(reward, EpisodeCosts(100.0, 80.0, math.inf), final=True) == -10.0
+
+
+def test_a_saving_is_paid_as_it_is_or_as_a_share_of_what_a_pipeline_saves():
+    costs = [100.0, 90.0, 95.0, 40.0]
+    for reward, reference, wanted in [
+        (Saving(), None, [10.0, -5.0, 55.0]),
+        (Saving("oz"), 60.0, [0.25, -0.125, 1.375]),
+        (Saving("oz"), 100.0, [0.1, -0.05, 0.55]),
+        (Saving("oz"), 120.0, [0.1, -0.05, 0.55]),
+        (Saving("oz"), math.inf, [0.1, -0.05, 0.55]),
+        (Saving("oz"), None, [0.1, -0.05, 0.55]),
+    ]:
+        steps = [
+            paid(reward, EpisodeCosts(100.0, before, after, reference=reference), final=False)
+            for before, after in itertools.pairwise(costs)
+        ]
+        assert steps == pytest.approx(wanted)
+    assert paid(Saving("oz", failure=-2.0), EpisodeCosts(100.0, 90.0, math.inf), final=True) == -2.0
+    assert paid(Saving(), EpisodeCosts(100.0, 90.0, 90.0, asked=False), final=False) == 0.0
 
 
 @pytest.mark.parametrize("gamma", [1.0, 0.9])

@@ -8,15 +8,18 @@ import pytest
 
 from irgym.base.errors import IrgymError
 from irgym.core.catalogue import ENVIRONMENTS
+from irgym.core.limits import Limits, limited
 from irgym.core.reward import (
     LogSpeedup,
     NegativeCost,
     PeriodicImprovement,
     RelativeImprovement,
     Reward,
+    Saving,
     Shaped,
     ThroughputGain,
     check_reward,
+    reference_state,
 )
 from irgym.core.reward_names import REWARDS, reward_from, reward_names, reward_text
 
@@ -71,6 +74,9 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         ("negative:scale=3", NegativeCost(scale=3.0)),
         ("terminal", LogSpeedup()),
         ("dense", RelativeImprovement(every=1)),
+        ("saving", Saving()),
+        ("saving:pipeline=core,failure=-2", Saving("core", failure=-2.0)),
+        ("shaped:reward=saving:pipeline=core", Shaped(Saving("core"))),
         ("throughput:every=1", ThroughputGain(every=1)),
         ("log-speedup:every=2,failure=-1", LogSpeedup(every=2, failure=-1.0)),
         ("negative-cost:scale=0.5", NegativeCost(scale=0.5)),
@@ -93,6 +99,23 @@ def test_objects_are_taken_as_they_are() -> None:
     assert reward_from(HOME, reward) is reward
     assert reward_from(HOME, None) is HOME.default_reward
     assert reward_text(reward) == "irgym.core.reward:LogSpeedup:base=2.0"
+
+
+def test_a_reward_names_the_pipeline_that_it_is_scaled_by() -> None:
+    task = HOME.task(passes.URIS[0])
+    folded = task.ops
+    for name in ("fold0", "fold1", "fold2", "fold3"):
+        folded = passes.apply(name, folded)
+    for reward in (Saving("core"), Shaped(Saving("core"))):
+        state = reference_state(reward, limited(task, Limits(horizon=1)))
+        assert state is not None and state.ops == folded
+    for reward in (Saving(), RelativeImprovement(), Shaped(RelativeImprovement())):
+        assert reference_state(reward, task) is None
+    check_reward(Saving("core"), task)
+    with pytest.raises(IrgymError, match="choose core"):
+        check_reward(Saving("cpu"), task)
+    with pytest.raises(IrgymError, match="no pipeline 'core'"):
+        check_reward(Saving("core"), ENVIRONMENTS.load("loops").task("loops://mm/8x8x8"))
 
 
 @pytest.mark.parametrize("name", ENVIRONMENTS.names())

@@ -12,6 +12,7 @@ from irgym.search.run import run_search
 from irgym.search.strategies.beam import Beam
 from irgym.search.strategies.evolutionary import Evolutionary
 from irgym.search.strategies.greedy import Greedy
+from irgym.search.strategies.mcts import MonteCarloTreeSearch
 from irgym.search.strategies.screened import Screened
 
 
@@ -56,6 +57,9 @@ def test_strategies_of_others_are_named_after_their_class():
 def test_a_search_that_a_policy_leads_may_name_it():
     named = search_named("guided:runs/mine,rollouts=8")
     assert named.policy == "runs/mine" and getattr(named.strategy, "rollouts", 0) == 8
+    named = search_named("mcts:runs/mine,rollout=2")
+    assert named.policy == "runs/mine" and named.strategy == MonteCarloTreeSearch(rollout=2)
+    assert not search_named("mcts").policy
 
 
 @pytest.mark.parametrize(

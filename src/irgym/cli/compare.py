@@ -37,6 +37,8 @@ class Compare:
     seed: int = 0
     """Seed of all random choices."""
     comparing: OmitArgPrefixes[Comparing] = field(default_factory=Comparing)
+    csv: Path | None = None
+    """Write a row for each program and method to this file: program, ratios, schedule, seconds and others."""
     trace: Path | None = None
     """Write the tree that each search walked on each program to this folder: PROGRAM METHOD.svg."""
     time: bool = False
@@ -51,7 +53,7 @@ class Compare:
         traces = None if self.trace is None else Traces(self.trace)
         also = (*self.comparing.also, *(["time"] if self.time else []))
         with out.status("comparing") as status:
-            shown = Shown(out, status, traces=traces)
+            shown = Shown(out, status, csv=self.csv, traces=traces)
             with shown.showing_when_interrupted(lambda so_far: out.print(table(so_far))):
                 comparison = compare(
                     self.environment,

@@ -52,12 +52,19 @@ class Evaluate:
     json: Path | None = None
     """Also write the result as JSON to this file, beside evaluation.json in the folder."""
 
+    csv: Path | None = None
+    """Write a row for each program to this file, for the policy and for its final states as they are: ratios,
+    schedule, seconds and others."""
+
     snapshots: bool = False
     """Evaluate the snapshots of the training instead, each by its final states; writes snapshots.json."""
 
     def run(self) -> None:
         """Evaluate, print, record."""
         out = console()
+        if self.csv is not None and (self.snapshots or self.environment == JIT_CSE):
+            other = "--snapshots" if self.snapshots else f"--environment {JIT_CSE}"
+            raise IrgymError(f"{other} writes no CSV: leave out --csv, and use --json")
         if self.snapshots:
             self._run_snapshots(out)
             return
@@ -74,7 +81,7 @@ class Evaluate:
             )
         notes: list[str] = []
         with out.status("evaluating") as status:
-            shown = _Shown(out, status, notes)
+            shown = _Shown(out, status, notes, self.csv)
             with shown.showing_when_interrupted(lambda so_far: self._show(out, so_far, [])):
                 comparison = evaluate(
                     self.folder,
@@ -136,8 +143,8 @@ def _snapshot_table(results: Mapping[int, Comparison]) -> WideTable:
 class _Shown(Shown):
     """Shows which program is at hand, and keeps notes for the end."""
 
-    def __init__(self, out: Output, status: StatusLine, notes: list[str]) -> None:
-        super().__init__(out, status, with_method=False)
+    def __init__(self, out: Output, status: StatusLine, notes: list[str], csv: Path | None) -> None:
+        super().__init__(out, status, with_method=False, csv=csv)
         self._notes = notes
 
     def note(self, text: str) -> None:

@@ -19,7 +19,7 @@ from irgym.cli.commands import parsed
 from irgym.cli.streams import OutputError, drop_output, watched_output
 from irgym.cli.words import sentence
 
-_OUTPUTS = ("json", "export", "report", "out", "trace")
+_OUTPUTS = ("json", "csv", "export", "report", "out", "trace")
 """Options of commands that name a file to write."""
 
 
@@ -70,8 +70,9 @@ def _check_outputs(command: Any) -> None:
     """
     given = {name: path for name, path in _options(command) if name in _OUTPUTS and path is not None}
     check_distinct({f"--{name}": path for name, path in given.items()})
-    if "json" in given:
-        check_writable(given["json"])
+    for name in ("json", "csv"):
+        if name in given:
+            check_writable(given[name])
 
 
 def _options(command: Any) -> Iterator[tuple[str, Any]]:

@@ -1,5 +1,7 @@
-"""A comparison: its rows, traces and settings, and their form as JSON."""
+"""A comparison: its rows, traces and settings, and their form as JSON and as CSV."""
 
+import csv
+import io
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -12,6 +14,21 @@ from irgym.comparing.rows import Cost, Evaluations, Row, Seconds
 from irgym.comparing.summary import Summary, summarise
 from irgym.core.objective import TIME, Objective
 from irgym.judging.statistics import NOISE
+
+COLUMNS: tuple[str, ...] = (
+    "program",
+    "method",
+    "reference_ratio",
+    "baseline_ratio",
+    "speedup",
+    "schedule",
+    "seconds",
+    "evaluations",
+    "cost",
+    "validated",
+    "detail",
+)
+"""Columns of a comparison as CSV: attributes of `Row`."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +127,14 @@ class Comparison:
             "summary": {line.method: plain(asdict(line)) for line in self.summary},
             "traces": [plain(asdict(trace)) for trace in self.traces],
         }
+
+    def to_csv(self) -> str:
+        """Return the rows as CSV, with the columns in `COLUMNS`; what is not known is empty."""
+        text = io.StringIO()
+        writer = csv.DictWriter(text, COLUMNS, extrasaction="ignore", lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(asdict(row) for row in self.rows)
+        return text.getvalue()
 
     @staticmethod
     def from_json(data: Any) -> "Comparison":

@@ -6,12 +6,14 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Protocol
+from typing import Annotated, Any, Protocol, runtime_checkable
 
-from irgym.base.errors import IrgymError
+from irgym.base.errors import IrgymError, UnknownPipelineError
 from irgym.base.values import Range
 from irgym.core.actions import Action
-from irgym.core.capabilities import ideal_cost
+from irgym.core.capabilities import ideal_cost, pipeline
+from irgym.core.limits import unlimited
+from irgym.core.schedule import replay
 from irgym.core.task import Task
 
 Steps = Annotated[int, Range(low=0)]
@@ -29,6 +31,7 @@ class EpisodeCosts:
         ideal: Lower bound on the cost, or None where none is known.
         potentials: The task's potentials before and after the action; 0 unless the reward asks for them.
         asked: Whether the cost after the action is asked for.
+        reference: Cost after the pipeline that the reward names, see `Scaled`; None where there is none.
     """
 
     first: float
@@ -37,6 +40,7 @@ class EpisodeCosts:
     ideal: float | None = None
     potentials: tuple[float, float] = (0.0, 0.0)
     asked: bool = True
+    reference: float | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,32 @@ class Reward(Protocol):
         ...
 
 
+@runtime_checkable
+class Scaled(Protocol):
+    """A reward that may need `EpisodeCosts.reference`."""
+
+    @property
+    def pipeline(self) -> str:
+        """Name of a pipeline of the compiler; empty: none."""
+        ...
+
+
+def reference_state(reward: Reward, task: Task[Any]) -> Any | None:
+    """Return the program after the pipeline that a reward names; None without one, or if it is not known.
+
+    Raises:
+        IrgymError: There is no such pipeline, or it fails.
+    """
+    name = reward.pipeline if isinstance(reward, Scaled) else ""
+    if not name:
+        return None
+    free = unlimited(task)
+    try:
+        return replay(free, pipeline(free, name))
+    except UnknownPipelineError:
+        return None
+
+
 def asks(every: int, step: int, final: bool) -> bool:
     """Say whether a reward that asks for costs after so many steps does so after one.
 
@@ -116,8 +146,9 @@ def check_reward(reward: Reward, task: Task[Any]) -> None:
     """Make sure that a reward can be computed on a task, before anything is measured.
 
     Raises:
-        IrgymError: The reward needs a bound on costs, and the task has none.
+        IrgymError: The reward needs a bound on costs or a pipeline, and the task has none.
     """
+    reference_state(reward, task)
     wrapped = reward.reward if isinstance(reward, Shaped) else reward
     if isinstance(wrapped, ThroughputGain) and ideal_cost(task, 1.0) is None:
         raise IrgymError(
@@ -199,6 +230,39 @@ class RelativeImprovement:
         if math.isinf(costs.current):
             return self.failure
         return (_before(costs) - costs.current) / costs.first
+
+
+@dataclass(frozen=True)
+class Saving:
+    """Reduction of the cost, as it is or as a share of what a pipeline of the compiler saves.
+
+    With a pipeline, (before - after) / (first - after the pipeline): an episode that comes to its cost has
+    the return 1. Where it saves nothing, the share is of the first cost. CompilerGym's rewards (Cummins et
+    al., CGO 2022) are these.
+
+    Attributes:
+        pipeline: Name of the pipeline; empty for the reduction as it is.
+        failure: Reward where the state has failed.
+        every: After how many steps it is paid; 0: at the end.
+    """
+
+    pipeline: str = ""
+    failure: float = -1.0
+    every: Steps = 1
+    shaped: bool = field(default=False, init=False, repr=False)
+
+    def __call__(self, transition: Transition) -> float:
+        """Return before - after, or its share, where before is when the cost was asked for last."""
+        costs = transition.costs
+        if not costs.asked:
+            return 0.0
+        if math.isinf(costs.current):
+            return self.failure
+        saved = _before(costs) - costs.current
+        if not self.pipeline:
+            return saved
+        by_pipeline = 0.0 if costs.reference is None else costs.first - costs.reference
+        return saved / (by_pipeline if 0.0 < by_pipeline < math.inf else costs.first)
 
 
 @dataclass(frozen=True)
@@ -286,6 +350,11 @@ class Shaped:
     def every(self) -> int:
         """After how many steps the shaped reward asks for the cost."""
         return self.reward.every
+
+    @property
+    def pipeline(self) -> str:
+        """Name of the pipeline that the shaped reward needs; empty: none."""
+        return self.reward.pipeline if isinstance(self.reward, Scaled) else ""
 
     def __call__(self, transition: Transition) -> float:
         """Return the reward plus the shaping; an episode ends at potential 0 (Grzes 2017)."""

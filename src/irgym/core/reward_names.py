@@ -22,6 +22,7 @@ REWARDS: Registry[type[Any]] = Registry(
     builtin={
         "terminal": "irgym.core.reward:LogSpeedup",
         "dense": "irgym.core.reward:RelativeImprovement",
+        "saving": "irgym.core.reward:Saving",
         "throughput": "irgym.core.reward:ThroughputGain",
         "log-speedup": "irgym.core.reward:LogSpeedup",
         "negative-cost": "irgym.core.reward:NegativeCost",

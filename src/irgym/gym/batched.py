@@ -59,6 +59,7 @@ class Episode:
         node: Its present state.
         first: Cost of its first state; infinite where that failed.
         last: The cost that was asked for last.
+        reference: Cost after the pipeline that the reward names; None where it needs none.
         steps: Steps so far.
         actions: The actions applied.
         text: The same as text.
@@ -69,6 +70,7 @@ class Episode:
     node: Node
     first: float = math.nan
     last: float = math.nan
+    reference: float | None = None
     steps: int = 0
     actions: list[Action] = field(default_factory=list[Action])
     text: str = ""
@@ -117,9 +119,17 @@ class Batched:
             own = tasks[int(self._randoms[place].integers(len(tasks)))] if task is None else task
             self._episodes[place] = Episode(self._start(own))
         begun = [self._episodes[place] for place in places]
-        for episode, cost in zip(begun, self._nodes.costs([episode.node for episode in begun]), strict=True):
+        references = {
+            place: node
+            for place in places
+            if (node := self._nodes.reference(self._episodes[place].node.task, self.course.reward))
+        }
+        costs = self._nodes.costs([*(episode.node for episode in begun), *references.values()])
+        for episode, cost in zip(begun, costs, strict=False):
             episode.first = episode.last = cost
             episode.know(cost)
+        for place, cost in zip(references, costs[len(begun) :], strict=True):
+            self._episodes[place].reference = cost
 
     def step(
         self, places: Sequence[int], choices: Sequence[Any]
@@ -201,7 +211,8 @@ class Batched:
         reward = self.course.reward
         potentials = (before.potential, episode.node.potential) if reward.shaped else (0.0, 0.0)
         ideal = self.course.ideal(episode.node.task)
-        costs = EpisodeCosts(episode.first, previous, episode.last, ideal, potentials, cost is not None)
+        asked, reference = cost is not None, episode.reference
+        costs = EpisodeCosts(episode.first, previous, episode.last, ideal, potentials, asked, reference)
         task, states = unlimited(episode.node.task), (before.state, episode.node.state)
         return float(reward(Transition(task, states, 0, action, costs, final)))
 

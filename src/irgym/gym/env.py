@@ -21,6 +21,9 @@ from irgym.gym.arguments import program_option
 from irgym.gym.batched import Batched, Episode
 from irgym.gym.setting import Setting
 
+PROGRESS = ("first", "last", "reference", "steps", "costs")
+"""Attributes of an episode that a copy of an environment takes over, beside its actions."""
+
 
 class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     """Tasks as a Gymnasium environment with a masked action space.
@@ -225,7 +228,7 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
             "peak": self.setting.peak_gflops,
             "uri": self.task.uri,
             "actions": tuple(episode.actions),
-            "progress": {name: getattr(episode, name) for name in ("first", "last", "steps", "costs")},
+            "progress": {name: getattr(episode, name) for name in PROGRESS},
             "playing": self._playing,
             "spec": self.spec,
             "random": (self._np_random, self._np_random_seed),

@@ -8,6 +8,7 @@ from irgym.core.actions import Action, BoolArray, Mask
 from irgym.core.candidates import candidate_info
 from irgym.core.cost import Evaluator, Job
 from irgym.core.observation import ObservationView
+from irgym.core.reward import Reward, reference_state
 from irgym.core.task import Task
 from irgym.gym.spaces import gym_mask, with_a_choice
 
@@ -70,6 +71,7 @@ class Nodes:
         self._kept = KEPT * episodes
         self._bytes = 0
         self._roots: dict[int, Node] = {}
+        self._references: dict[int, Node] = {}
         self._count = 0
         self._seen: dict[Node, tuple[Any, ...]] = {}
         self._costs: dict[tuple[int, str], float] = {}
@@ -82,12 +84,20 @@ class Nodes:
             root = self._roots[id(task)] = self._made(task, task.initial())
         return root
 
+    def reference(self, task: Task[Any], reward: Reward) -> Node | None:
+        """Return the node of `reference_state`; None where the reward needs none."""
+        found = self._references.get(id(task))
+        if found is None and (state := reference_state(reward, task)) is not None:
+            found = self._references[id(task)] = self._made(task, state)
+        return found
+
     def _made(self, task: Task[Any], state: Any) -> Node:
         """Return a new node. Equal states may differ in the memory of the episode, which masks show."""
         self._count += 1
         if self._count > self._kept:
             self._count = 0
             self._roots.clear()
+            self._references.clear()
             self._costs.clear()
             self._forget()
         return Node(task, state)

@@ -11,7 +11,7 @@ from irgym.core.task import Task
 from irgym.policies.policy import Policy
 from irgym.search.naming import NamedSearch, search_named
 from irgym.search.policies import can_lead, policy_for, policy_name
-from irgym.search.strategy import Strategy, needs_policy
+from irgym.search.strategy import Strategy, needs_policy, takes_policy
 
 FEW = 1024
 """Programs of a task that are searched exhaustively unless told otherwise, if costs are exact."""
@@ -86,12 +86,12 @@ def _named(
         leader = policy if policy is not None else named.policy or None
         if needs_policy(named.strategy):
             return named, DEFAULT if leader is None else leader
-        if leader is not None:
+        if leader is not None and not takes_policy(named.strategy):
             raise IrgymError(
                 f"the search {named.name} takes no policy: leave out the policy, or choose the search guided "
                 "or rollout, which a policy leads"
             )
-        return named, None
+        return named, leader
     if policy is not None:
         return search_named("guided"), policy
     counted = ask(task, Counted)

@@ -6,7 +6,7 @@ from typing import Any, cast
 from irgym.base.errors import IrgymError
 from irgym.base.options import Word, options_of, options_text, with_options, word_of
 from irgym.search import SEARCHES
-from irgym.search.strategy import Strategy, needs_policy
+from irgym.search.strategy import Strategy, takes_policy
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def search_named(search: str | Strategy) -> NamedSearch:
         return NamedSearch(_name(search), search)
     word = word_of(search)
     default = SEARCHES.load(word.name)()
-    if word.argument and not needs_policy(default):
+    if word.argument and not takes_policy(default):
         raise IrgymError(_no_policy(word, default))
     return NamedSearch(word.text, with_options(default, word.options, word.name), word.argument)
 

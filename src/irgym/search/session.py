@@ -254,7 +254,7 @@ class Session:
         if self._ended(node):
             return []
         space = self.task.space
-        mask = self._onward(node)
+        mask = self.onward(node)
         if _few(space, mask):
             return space.legal(mask)
         self.whole = False
@@ -262,11 +262,11 @@ class Session:
 
     def countable(self, node: Candidate) -> bool:
         """Say whether the actions that lead on from a node are at most `BRANCHES`."""
-        return self._ended(node) or _few(self.task.space, self._onward(node))
+        return self._ended(node) or _few(self.task.space, self.onward(node))
 
     def draw(self, node: Candidate, rng: np.random.Generator) -> Action:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
-        return self.task.space.sample(self._onward(node), rng)
+        return self.task.space.sample(self.onward(node), rng)
 
     def others(self, node: Candidate, action: Action) -> list[list[int | str]]:
         """Return the other choices that apply for each slot of a legal action, and for its candidate."""
@@ -281,7 +281,7 @@ class Session:
     def _ended(self, node: Candidate) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
 
-    def _onward(self, node: Candidate) -> Mask:
+    def onward(self, node: Candidate) -> Mask:
         """Return the mask of a node without the kinds that end the episode."""
         return self.task.space.onward(self._mask(node.state))
 

@@ -39,6 +39,11 @@ def needs_policy(strategy: Strategy) -> bool:
     return bool(getattr(strategy, "needs_policy", False))
 
 
+def takes_policy(strategy: Strategy) -> bool:
+    """Say whether a policy may lead a strategy: whether it needs one, or declares `takes_policy`."""
+    return needs_policy(strategy) or bool(getattr(strategy, "takes_policy", False))
+
+
 def is_complete(strategy: Strategy) -> bool:
     """Say whether a strategy has evaluated every program once it ends: whether it declares `complete`."""
     return bool(getattr(strategy, "complete", False))

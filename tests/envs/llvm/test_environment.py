@@ -1,5 +1,7 @@
 """The environment from end to end: searches, baselines, a second LLVM."""
 
+import copy
+
 import gymnasium
 import numpy as np
 import pytest
@@ -9,7 +11,7 @@ from irgym.base.errors import BackendError, IrgymError
 from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.schedule import replay
 from irgym.envs.llvm.compiling.installed import SYSTEM, llvm_named
-from irgym.envs.llvm.sequences import sequences
+from irgym.envs.llvm.sequences import prefixes, sequences
 
 LLVM = ENVIRONMENTS.load("llvm")
 SORTING = "llvm://kernels/sorting.c"
@@ -30,6 +32,33 @@ def test_the_list_is_no_worse_than_any_of_its_sequences():
             if task.accepts(state, action):
                 state = task.step(state, action)
         assert best <= state.node.total
+
+
+def test_under_size_the_list_is_the_smallest_of_its_sequences():
+    with LLVM.bench() as bench:
+        for uri in ("llvm://kernels/signals.c", SORTING):
+            task, counted = LLVM.task(uri, objective="size"), LLVM.task(uri)
+            listed = [replay(task, other.pipeline("list")) for other in (task, counted)]
+            states = [*listed, *prefixes(task, sequences())]
+            by_size, by_count, *sizes = (
+                found.cost for found in bench.evaluator.evaluate([task.job(state) for state in states])
+            )
+            assert by_size == min(sizes) <= by_count
+            assert task.under("instructions").pipeline("list") == counted.pipeline("list")
+
+
+@pytest.mark.parametrize(("objective", "pipeline"), [("instructions", "oz"), ("size", "o1")])
+def test_an_episode_that_is_a_pipeline_saves_what_it_saves(objective, pipeline):
+    options = {"programs": [SORTING], "objective": objective, "reward": f"saving:pipeline={pipeline}"}
+    env = gymnasium.make("irgym/Llvm-v0", **options)
+    env.reset(seed=0)
+    task = env.unwrapped.task
+    [action] = task.pipeline(pipeline).actions
+    fork = copy.deepcopy(env)
+    for copied in (env, fork):
+        _, reward, *_ = copied.step(task.space.flat.index(action))
+        assert reward == pytest.approx(1.0)
+        copied.close()
 
 
 def test_every_pipeline_is_of_this_library():
@@ -54,6 +83,15 @@ def test_gymnasium_gives_every_observation():
         for name in names
         if name not in ("text", "bitcode")
     )
+
+
+def test_numbers_of_instructions_beside_those_of_pipelines():
+    task = LLVM.task(SORTING)
+    o3, oz = (replay(task, task.pipeline(name)) for name in ("o3", "oz"))
+    for state in (task.initial(), o3):
+        seen = task.observe(state, "instructions").tolist()
+        assert seen == [state.node.total, task.initial().node.total, o3.node.total, oz.node.total]
+    assert seen[0] < seen[1]
 
 
 def test_sizes_of_code_are_an_objective():

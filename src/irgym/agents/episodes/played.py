@@ -32,6 +32,8 @@ class Episodes:
         states: The states of each episode; empty where they are left out.
         asked: For each episode, the places in `jobs` of the states whose costs the reward needs, in order.
         potentials: For each episode the potentials of its states; none unless the reward is shaped.
+        references: For each episode the place in `jobs` of `irgym.core.reward.reference_state`; None where
+            the reward needs none.
     """
 
     trajectories: Trajectories
@@ -40,6 +42,7 @@ class Episodes:
     states: list[list[Any]]
     asked: list[list[int]]
     potentials: list[list[float]]
+    references: list[int | None]
 
     def way(self, number: int, task: Task[Any]) -> Sequence[Any]:
         """Return the states of an episode on its task; those that are left out are made when asked for."""
@@ -123,7 +126,9 @@ def settle(
         # Rewards are relative to the first cost: an episode without one has reward 0.
         if length == 0 or math.isinf(row[0]):
             continue
-        rewards[number, :length] = _episode_rewards(reward, row, episodes, tasks[number], number, ideals)
+        place = episodes.references[number]
+        known = ideals[number], None if place is None else measurements[place].cost
+        rewards[number, :length] = _episode_rewards(reward, row, episodes, tasks[number], number, known)
     seen = [
         [math.inf if measurements[place].predicted else measurements[place].cost for place in row]
         for row in episodes.asked
@@ -170,7 +175,7 @@ def _episode_rewards(
     episodes: Episodes,
     task: Task[Any],
     number: int,
-    ideals: Sequence[float | None],
+    known: tuple[float | None, float | None],
 ) -> list[float]:
     """Return the rewards of one episode.
 
@@ -180,9 +185,10 @@ def _episode_rewards(
         episodes: All episodes.
         task: The program.
         number: Place of the episode.
-        ideals: See `settle`.
+        known: The lower bound on the cost and the cost after the reward's pipeline; None where unknown.
     """
-    potentials, actions, ideal = episodes.potentials[number], episodes.actions[number], ideals[number]
+    potentials, actions = episodes.potentials[number], episodes.actions[number]
+    ideal, reference = known
     states, length, task = episodes.way(number, task), len(actions), unlimited(task)
     rewards: list[float] = []
     waiting = iter(costs)
@@ -192,6 +198,6 @@ def _episode_rewards(
         asked = asks(reward.every, step, final)
         previous, current = current, next(waiting) if asked else current
         shaping = (potentials[step - 1], potentials[step]) if potentials else (0.0, 0.0)
-        known = EpisodeCosts(costs[0], previous, current, ideal, shaping, asked)
-        rewards.append(reward(Transition(task, states, step - 1, actions[step - 1], known, final)))
+        paid = EpisodeCosts(costs[0], previous, current, ideal, shaping, asked, reference)
+        rewards.append(reward(Transition(task, states, step - 1, actions[step - 1], paid, final)))
     return rewards

@@ -20,7 +20,7 @@ from irgym.core import capabilities, lockstep
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.lockstep import Turn
-from irgym.core.reward import Reward, asks
+from irgym.core.reward import Reward, asks, reference_state
 from irgym.core.task import Task
 from irgym.networks.encoders import Batch, Encoder
 from irgym.policies.heads import Draw
@@ -195,28 +195,33 @@ def play(
         step=np.repeat(np.arange(len(steps)), [len(step.episodes) for step in steps]),
         privileged=np.concatenate([step.privileged for step in steps]),
     )
-    jobs, asked = _jobs(tasks, trails, reward.every)
+    jobs, asked, references = _jobs(tasks, trails, reward)
     potentials = [
         [capabilities.potential(task, state) for state in trail] if reward.shaped else []
         for task, trail in zip(tasks, trails, strict=True)
     ]
-    return Episodes(trajectories, jobs, [episode.actions for episode in played], trails, asked, potentials)
+    actions = [episode.actions for episode in played]
+    return Episodes(trajectories, jobs, actions, trails, asked, potentials, references)
 
 
 def _jobs(
-    tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], every: int
-) -> tuple[list[Job], list[list[int]]]:
-    """Return requests for the costs that rewards need, and each trail's places among them."""
+    tasks: Sequence[Task[Any]], trails: Sequence[Sequence[Any]], reward: Reward
+) -> tuple[list[Job], list[list[int]], list[int | None]]:
+    """Return requests for the costs that a reward needs, and in them the places of trails and references."""
     places: dict[tuple[int, Any], int] = {}
     jobs: list[Job] = []
+
+    def place_of(task: Task[Any], state: Any) -> int:
+        place = places.setdefault((id(task), task.identity(state)), len(jobs))
+        if place == len(jobs):
+            jobs.append(task.job(state))
+        return place
+
     asked: list[list[int]] = []
     for task, trail in zip(tasks, trails, strict=True):
-        row: list[int] = []
         last = len(trail) - 1
-        for state in (state for step, state in enumerate(trail) if asks(every, step, step == last)):
-            place = places.setdefault((id(task), task.identity(state)), len(jobs))
-            if place == len(jobs):
-                jobs.append(task.job(state))
-            row.append(place)
-        asked.append(row)
-    return jobs, asked
+        needed = [state for step, state in enumerate(trail) if asks(reward.every, step, step == last)]
+        asked.append([place_of(task, state) for state in needed])
+    states = {id(task): reference_state(reward, task) for task in tasks}
+    references = [None if states[id(task)] is None else place_of(task, states[id(task)]) for task in tasks]
+    return jobs, asked, references

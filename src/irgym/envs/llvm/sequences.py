@@ -5,14 +5,18 @@ Optimization Sequences Covering Program Space", ACM TACO 2013.
 """
 
 import json
+import math
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule
 from irgym.envs.llvm.actions import SPACE
+from irgym.envs.llvm.compiling.sections import text_bytes
 from irgym.envs.llvm.state import LlvmState
+from irgym.measure.passes.store import Path as PassPath
 
 FILE = Path(__file__).with_name("sequences.json")
 """The list, written by `python benchmarks/llvm_sequences.py`."""
@@ -26,7 +30,9 @@ def sequences() -> tuple[Schedule, ...]:
 
 
 def prefixes(task: Any, tried: Sequence[Schedule]) -> list[LlvmState]:
-    """Return the best state on the way of each of some sequences; passes that do not apply are skipped.
+    """Return the state of the fewest instructions on the way of each of some sequences.
+
+    Passes that do not apply are skipped.
 
     Args:
         task: The task.
@@ -48,3 +54,26 @@ def prefixes(task: Any, tried: Sequence[Schedule]) -> list[LlvmState]:
                 if state.node.total < best[number].node.total:
                     best[number] = state
     return best
+
+
+def smallest(task: Any, states: Sequence[LlvmState]) -> LlvmState:
+    """Return the state of the least machine code, of several that with the fewest instructions and passes.
+
+    Code is generated for each distinct module, which takes about as long as the passes of a sequence.
+    """
+    distinct = {state.node.digest: state.path for state in states}
+    sizes = {digest: _text_bytes(task, path) for digest, path in distinct.items()}
+    return min(states, key=lambda state: (sizes[state.node.digest], *fewest(state)))
+
+
+def fewest(state: LlvmState) -> tuple[int, int]:
+    """Return the numbers of instructions and of passes, by which the sequences of the list are compared."""
+    return state.node.total, len(state.path)
+
+
+def _text_bytes(task: Any, path: PassPath) -> float:
+    """Return the bytes of machine code; infinite where LLVM generates none, as measuring will say."""
+    try:
+        return text_bytes(task.modules.ask("code", path))
+    except IrgymError:
+        return math.inf

@@ -20,7 +20,7 @@ from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
 from irgym.envs.llvm.compiling.modules import ProgramModules, Step, run_passes
 from irgym.envs.llvm.compiling.toolchain import toolchain
 from irgym.envs.llvm.runner import SIZE
-from irgym.envs.llvm.sequences import prefixes, sequences
+from irgym.envs.llvm.sequences import fewest, prefixes, sequences, smallest
 from irgym.envs.llvm.state import LlvmState
 from irgym.envs.llvm.whole.running import Run
 from irgym.envs.llvm.whole.timing import TIMING, WholeProgram
@@ -80,6 +80,7 @@ class LlvmTask(Task[LlvmState]):
         self._run = run or Run()
         self._code_for = code_for
         self._runs_always = runs_always
+        self._listed: dict[str, Schedule] = {}
 
     @property
     def target(self) -> Target | None:
@@ -219,11 +220,13 @@ class LlvmTask(Task[LlvmState]):
         """
         if name not in PIPELINES:
             raise IrgymError(f"llvm has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
-        if name == LIST:
+        if name != LIST:
+            return Schedule((Action(self.modules.pipeline(name)),))
+        if self.objective.name not in self._listed:
             states = prefixes(self, sequences())
-            best = min(states, key=lambda state: (state.node.total, len(state.path)))
-            return Schedule(tuple(Action(kind) for kind in best.path))
-        return Schedule((Action(self.modules.pipeline(name)),))
+            best = smallest(self, states) if self.objective == CODE_SIZE else min(states, key=fewest)
+            self._listed[self.objective.name] = Schedule(tuple(Action(kind) for kind in best.path))
+        return self._listed[self.objective.name]
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a sequence of the list at random, from which searches start too."""

@@ -1,9 +1,9 @@
 """Monte Carlo tree search with transpositions (UCT, Kocsis and Szepesvári 2006, for one player)."""
 
 import math
-from collections.abc import Hashable
+from collections.abc import Container, Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -11,7 +11,11 @@ from irgym.base.values import Range, check_fields
 from irgym.core.actions import Action
 from irgym.core.schedule import Candidate
 from irgym.search.mutation import random_action, random_walk
+from irgym.search.rollouts import policy_of
 from irgym.search.session import Session
+
+DRAWS = 4
+"""Actions that a policy draws at a time, of which the first untried one is taken."""
 
 LEAST_COST = 1e-9
 """Costs below this count as this much, so that every throughput is finite."""
@@ -38,22 +42,29 @@ class _Statistics:
 
 @dataclass(frozen=True)
 class MonteCarloTreeSearch:
-    """Select by UCT, expand by one state, play a random episode on, and back up the better of the two costs.
+    """Select by UCT, expand by one state, play an episode on, and back up the better of the two costs.
 
     A simulation's gain is its throughput (1 / cost) beyond the first program's; less counts as none. The
     value of a state is its gain relative to the best so far: half the mean and half the greatest of its
     simulations, as what counts is the best state, not the average one (after Schadd et al. 2008).
     A simulation that only sees known programs counts as a visit without value, so the search moves on.
 
+    A state gets another child only as its visits grow (progressive widening, Coulom 2007), so the tree is
+    deep where there are many actions. Where a policy leads the search, it draws these children and the
+    actions of the episodes (after Hubert et al., "Learning and Planning in Complex Action Spaces", 2021).
+
     Attributes:
         exploration: Weight of the exploration term.
-        rollout: Greatest number of random actions after the expanded state.
+        rollout: Greatest number of actions after the expanded state.
         batch: Simulations evaluated at a time; those that wait count as visits without value (virtual loss).
+        widening: A state has at most as many children as its visits to this power; 1 for no limit.
     """
 
+    takes_policy: ClassVar[bool] = True
     exploration: Annotated[float, Range(low=0)] = 0.5
     rollout: Annotated[int, Range(0, 1_000_000)] = 8
     batch: Annotated[int, Range(1, 1_000_000)] = 8
+    widening: Annotated[float, Range(0, 1)] = 0.5
 
     def __post_init__(self) -> None:
         check_fields(self, "mcts")
@@ -63,9 +74,7 @@ class MonteCarloTreeSearch:
         tree = {session.identity(session.root): _Statistics()}
         while True:
             paths = [self._select(session, tree, rng) for _ in range(self.batch)]
-            ends = [
-                random_walk(session, path[-1], int(rng.integers(self.rollout + 1)), rng)[-1] for path in paths
-            ]
+            ends = [_end(session, path[-1], int(rng.integers(self.rollout + 1)), rng) for path in paths]
             nodes = [*(path[-1] for path in paths), *ends]
             fresh = [not session.knows(node) for node in nodes]
             costs = session.costs(nodes)
@@ -82,13 +91,21 @@ class MonteCarloTreeSearch:
     def _select(
         self, session: Session, tree: dict[Hashable, _Statistics], rng: np.random.Generator
     ) -> list[Candidate]:
-        """Descend to a state with an untried action, take it, and count the visit."""
+        """Descend to a state that may have another child, add that, and count the visit."""
         path = [session.root]
         while actions := session.actions(path[-1]):
             key = session.identity(path[-1])
             here = tree[key]
-            if untried := [action for action in actions if action not in here.tried]:
-                action = random_action(untried, rng)
+            # Equal states may have other masks: those show the memory of the episode, too.
+            mask = session.onward(path[-1])
+            children = [
+                action
+                for action, led_to in here.tried.items()
+                if led_to != key and session.task.space.allows(mask, action)
+            ]
+            wide = len(children) >= (here.visits + 1) ** self.widening
+            action = None if wide else _untried(session, path[-1], actions, here.tried, rng)
+            if action is not None:
                 child = session.step(path[-1], action)
                 here.tried[action] = session.identity(child)
                 if here.tried[action] == key:
@@ -96,10 +113,9 @@ class MonteCarloTreeSearch:
                 path.append(child)
                 tree.setdefault(here.tried[action], _Statistics())
                 break
-            onward = [action for action in actions if here.tried[action] != key]
-            if not onward:
+            if not children:
                 break
-            scores = {action: self._score(session, here, tree[here.tried[action]]) for action in onward}
+            scores = {action: self._score(session, here, tree[here.tried[action]]) for action in children}
             path.append(session.step(path[-1], max(scores, key=scores.__getitem__)))
             # The same action may lead elsewhere on another path, where identities are coarse.
             tree.setdefault(session.identity(path[-1]), _Statistics())
@@ -113,6 +129,45 @@ class MonteCarloTreeSearch:
         mean = (child.total + child.fruitful * child.greatest) / (2 * child.visits)
         bonus = self.exploration * math.sqrt(math.log(max(1, parent.visits)) / child.visits)
         return (mean / best if best > 0.0 else 0.0) + bonus
+
+
+def _untried(
+    session: Session,
+    node: Candidate,
+    actions: Sequence[Action],
+    tried: Container[Action],
+    rng: np.random.Generator,
+) -> Action | None:
+    """Return an action that was not tried in a node, the policy's choice if one leads; None if all were."""
+    drawn = [] if session.policy is None else _drawn(session, node, DRAWS, rng)
+    chosen = next((action for action in drawn if action not in tried), None)
+    if chosen is None and (others := [action for action in actions if action not in tried]):
+        chosen = random_action(others, rng)
+    return chosen
+
+
+def _end(session: Session, node: Candidate, steps: int, rng: np.random.Generator) -> Candidate:
+    """Return the end of an episode of at most `steps` actions, the policy's choices if one leads.
+
+    Actions without effect are left out.
+    """
+    if session.policy is None:
+        return random_walk(session, node, steps, rng)[-1]
+    for _ in range(steps):
+        if not session.actions(node):
+            break
+        [action] = _drawn(session, node, 1, rng)
+        child = session.step(node, action)
+        if session.identity(child) != session.identity(node):
+            node = child
+    return node
+
+
+def _drawn(session: Session, node: Candidate, count: int, rng: np.random.Generator) -> list[Action]:
+    """Return actions that the policy draws in a node, of those that lead on."""
+    policy = policy_of(session)
+    seen, mask = session.task.observe(node.state, policy.observation), session.onward(node)
+    return policy.act([seen] * count, [mask] * count, rng)
 
 
 def _gain(session: Session, cost: float) -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from irgym.base.errors import BackendError
+from irgym.base.errors import BackendError, ProgramError
 from irgym.core.cost import Call
 from irgym.envs.llvm.actions import KIND, PASSES, passes_of
 from irgym.envs.llvm.compiling.installed import llvm_named
@@ -54,7 +54,7 @@ def test_machine_code_is_smaller_after_o2(files, pool):
         for path in ((), (KIND["default-o2"],))
     ]
     assert 0 < sizes[1] < sizes[0]
-    with pytest.raises(ValueError, match="no 64-bit ELF"):
+    with pytest.raises(ProgramError, match="64-bit ELF files alone"):
         text_bytes(b"MZ")
 
 

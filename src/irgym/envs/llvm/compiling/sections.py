@@ -2,6 +2,8 @@
 
 import struct
 
+from irgym.base.errors import ProgramError
+
 _HEADER = struct.Struct("<16s2HI3QI6H")
 _SECTION = struct.Struct("<2I4Q2I2Q")
 _EXECUTABLE = 0x4
@@ -12,10 +14,13 @@ def text_bytes(content: bytes) -> int:
     """Return the bytes of machine code in an ELF file: the sizes of its executable sections together.
 
     Raises:
-        ValueError: It is no 64-bit ELF file.
+        ProgramError: It is no 64-bit ELF file.
     """
     if content[:5] != b"\x7fELF\x02":
-        raise ValueError("the object file is no 64-bit ELF file")
+        raise ProgramError(
+            "code is measured in 64-bit ELF files alone: compile the program for such a target, as x86-64 "
+            "Linux is, or choose the objective instructions"
+        )
     fields = _HEADER.unpack_from(content)
     offset, size, count = fields[6], fields[11], fields[12]
     total = 0

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from irgym.core.observation import ObservationView, array_view, views_of
 from irgym.envs.llvm.actions import HORIZON, PASSES
+from irgym.envs.llvm.compiling.modules import Node, run_passes
 from irgym.envs.llvm.observing.features import FEATURES, features
 from irgym.envs.llvm.observing.graphs import ProgramGraph
 from irgym.envs.llvm.observing.ir2vec import Vocabulary
@@ -21,6 +22,18 @@ def _history(task: Any, state: LlvmState) -> NDArray[np.int64]:
     latest = state.path[-HORIZON:]
     history[: len(latest)] = latest
     return history
+
+
+PIPELINES = ("o3", "oz")
+"""LLVM's pipelines whose numbers of instructions are shown beside the module's."""
+
+
+def _instructions(task: Any, state: LlvmState) -> NDArray[np.int64]:
+    modules = task.modules
+    results = run_passes([(modules, modules.root, modules.pipeline(name)) for name in PIPELINES])
+    # A pipeline that changes nothing, or fails, leaves the original.
+    after = [result if isinstance(result, Node) else modules.root for result in results]
+    return np.array([node.total for node in (state.node, modules.root, *after)], dtype=np.int64)
 
 
 ASKED = Observed(
@@ -43,6 +56,13 @@ VIEWS = views_of(
         f"passes that changed the module, in order, then -1; int64, [{HORIZON}]",
         lambda: spaces.Box(-1, len(PASSES) - 1, (HORIZON,), np.int64),
         _history,
+    ),
+    ObservationView(
+        "instructions",
+        f"instructions: now, before all passes, after {', after '.join(PIPELINES)}; int64, "
+        f"[{2 + len(PIPELINES)}]",
+        lambda: spaces.Box(0, np.iinfo(np.int64).max, (2 + len(PIPELINES),), np.int64),
+        _instructions,
     ),
     *module_views(ASKED, Vocabulary.named()),
 )
