@@ -103,12 +103,15 @@ def _fill(machine: Making, call: Call, arguments: tuple[Value, ...]) -> None:
     machine.filled(target, byte, size)
 
 
-def _begins(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
-    address = arguments[-1]
-    region = None if address is POISON else machine.memory.regions.get(address >> REGION_BITS)
-    if region is not None:
-        region.made_up = False
-        machine.memory.forget((address >> REGION_BITS << REGION_BITS) + MIDDLE, region.size)
+def _lives(alive: bool) -> Intrinsic:
+    """Return the intrinsic that begins or ends a life of a variable."""
+
+    def run(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
+        address = arguments[-1]
+        if address is not POISON and address >> REGION_BITS in machine.memory.regions:
+            machine.memory.renew(address, alive)
+
+    return run
 
 
 def _variadic(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
@@ -179,7 +182,7 @@ _LIBRARY: Mapping[str, Intrinsic] = {
 }
 _INTRINSICS: Mapping[str, Intrinsic] = {
     **COMPUTED,
-    **dict.fromkeys(("dbg", "lifetime.end", "donothing", "sideeffect", "pseudoprobe"), _none),
+    **dict.fromkeys(("dbg", "donothing", "sideeffect", "pseudoprobe"), _none),
     **dict.fromkeys(("prefetch", "experimental.noalias.scope.decl", "var.annotation"), _none),
     **dict.fromkeys(("invariant.end", "va_end", "stackrestore", "clear_cache"), _none),
     **dict.fromkeys(("expect", "ptr.annotation", "annotation", "launder.invariant.group"), _first),
@@ -190,7 +193,8 @@ _INTRINSICS: Mapping[str, Intrinsic] = {
     "debugtrap": lambda machine, call, _: machine.event(call.callee, ()),
     "assume": _assume,
     "memset": _fill,
-    "lifetime.start": _begins,
+    "lifetime.start": _lives(True),
+    "lifetime.end": _lives(False),
     "va_start": _variadic,
     "va_copy": _copied_list,
     "stacksave": _stack,

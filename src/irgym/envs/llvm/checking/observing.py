@@ -16,8 +16,8 @@ from irgym.llvmir.interpreter.calls import Access, Call
 from irgym.llvmir.interpreter.layout import Kind
 from irgym.llvmir.interpreter.machine import EVENTS, PURE, callee_number, poisoned
 from irgym.llvmir.interpreter.making import ARGUMENTS, SLOTS
-from irgym.llvmir.interpreter.memory import Region
-from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, MIDDLE, REGION_BITS, SOLE, STACK
+from irgym.llvmir.interpreter.memory import KNOWN, Region
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, HEAP, MIDDLE, REGION_BITS, SOLE, STACK
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.operands import Operand
 from irgym.llvmir.interpreter.poison import POISON, Left, Undefined
@@ -32,6 +32,7 @@ _ENDLESS = 1 << REGION_BITS - 2
 _LOOKED_AT, _MOST_WRITES, _BYTES = 96, 24, 8
 _NOTHING = Access(False, False, False, False, False, False)
 _OFFSETS = (1 << REGION_BITS) - 1
+_FIRST = STACK >> REGION_BITS
 _PARAMETERS, _RESULTS = 32, 64
 """Places of arguments of a call from outside, and number of the first object that a callee returns as new."""
 
@@ -93,6 +94,7 @@ class Observer(Running):
         except Left as error:
             ended, result = str(error), None
         changes = self.memory.changes()
+        left = frozenset().union(*self._lives())
         roots = {*self.kept, *self._escaped, *self._reach.pointed(result)}
         roots |= self._reach.stored(changes, self._escaped)
         reachable = {number for number in self._reach.behind(roots) if not is_variable(number)}
@@ -115,6 +117,7 @@ class Observer(Running):
             frozenset(reachable),
             frozenset(self._zeros),
             tuple(self.allocations),
+            left,
         )
         self._compare_ends(record)
         return record
@@ -128,7 +131,8 @@ class Observer(Running):
             raise Differs(f"it does not call {_named(left[0].what)}")
         if wanted.ended != record.ended:
             raise Differs(f"it ends with {record.ended or 'a return'}, not with {wanted.ended or 'a return'}")
-        self._likeness.advance(wanted.changes, record.changes)
+        self._likeness.advance(wanted.left, frozenset())
+        self._likeness.note(wanted.changes, record.changes)
         if not self._likeness.alike(wanted.result, record.result):
             raise Differs(f"the result is {_results(record.result)}, not {_results(wanted.result)}")
         if not wanted.ended:
@@ -139,9 +143,10 @@ class Observer(Running):
         if parameter.kind != "ptr":
             return super().argument(place, parameter)
         if parameter.named("byval") is not None:
-            address = self._region(Region(_ENDLESS, made_up=True), STACK)
+            address = HEAP - (place + 1 << REGION_BITS) + MIDDLE
+            self.memory.regions[address >> REGION_BITS] = Region(_ENDLESS, made_up=True)
             if self._likeness is not None:
-                self._likeness.match(address >> REGION_BITS, address >> REGION_BITS)
+                self._likeness.given(address >> REGION_BITS)
             return address
         if parameter.named("sret") is not None or "noalias" in parameter.attributes:
             return SOLE + (place << REGION_BITS) + MIDDLE
@@ -151,21 +156,34 @@ class Observer(Running):
         if key >= ARGUMENTS:
             return super()._bits(key, kind)
         if self._likeness is None or not isinstance(self.reference, Record):
-            bits = super()._bits(key, kind)
-            for place, byte in enumerate(bits.to_bytes(kind.size, "little")):
-                self.initial.setdefault(key + place, byte)
-            return bits
-        origin = self._likeness.back(key)
-        bits = super()._bits(key if origin is None else origin, kind)
+            drawn = super()._bits(key, kind).to_bytes(kind.size, "little")
+            known = [self.initial.setdefault(key + place, byte) for place, byte in enumerate(drawn)]
+            return int.from_bytes(known, "little")
+        origin = self._likeness.shown(key)
         if origin is None:
-            return bits
-        drawn = bytearray(bits.to_bytes(kind.size, "little"))
+            return super()._bits(key, kind)
+        drawn = bytearray(super()._bits(origin, kind).to_bytes(kind.size, "little"))
         for place in range(kind.size):
             known = self.reference.initial.get(origin + place, -1)
             if known < 0:
                 known = self._likeness.initial.setdefault(origin + place, drawn[place])
             drawn[place] = known
         return int.from_bytes(drawn, "little")
+
+    def _defined(self, name: str, arguments: tuple[Value, ...]) -> Value:
+        first = self._regions
+        result = super()._defined(name, arguments)
+        for number in range(_FIRST + first + 1, _FIRST + self._regions + 1):
+            if number in self.memory.regions:
+                self.memory.free(number << REGION_BITS | MIDDLE)
+        return result
+
+    def _lives(self) -> tuple[frozenset[int], frozenset[int]]:
+        """Return the objects whose life ended since the last event, and those that began another life."""
+        turns = frozenset(self.memory.turns)
+        self.memory.turns.clear()
+        ended = turns & self.memory.dead
+        return ended, turns - ended
 
     def event(self, what: str, arguments: tuple[Value, ...]) -> None:
         """Record or compare an observable event that is no call, such as a volatile access."""
@@ -178,6 +196,7 @@ class Observer(Running):
             if call.quiet:
                 return POISON
             raise Undefined("a call takes poison")
+        arguments = tuple(map(self._by_value, call.operands, arguments)) + arguments[len(call.operands) :]
         if call.quiet:
             key = hash((callee_number(target), plain(self._nameless(arguments)))) & 0xFFFFFFFFFFFF
             return self._answer(call, PURE + SLOTS * key)
@@ -185,6 +204,22 @@ class Observer(Running):
         if "noreturn" in call.words:
             raise Left("a call that does not return")
         return happening.answer
+
+    def _by_value(self, operand: Operand, value: Value) -> Value:
+        """Return what a callee receives: the content of an argument that is passed by value, byte by byte."""
+        passed = operand.named("byval")
+        if passed is None:
+            return value
+        size = self.program.layout.size(passed)
+        content, marks = self.memory.get(value, size, _WORD)
+        words: list[Value] = []
+        for place in range(0, size, _WORD.size):
+            word, known = content[place : place + _WORD.size], marks[place : place + _WORD.size]
+            if known.count(KNOWN) == _WORD.size:
+                words.append(int.from_bytes(word, "little"))
+            else:
+                words += [byte if mark == KNOWN else POISON for byte, mark in zip(word, known, strict=True)]
+        return tuple(words)
 
     def _nameless(self, arguments: tuple[Value, ...]) -> tuple[Value, ...]:
         """Return arguments without the numbers of private regions, which differ from form to form."""
@@ -214,27 +249,32 @@ class Observer(Running):
             happening = self.reference.happenings[number]
             if happening.what != what:
                 raise Differs(f"it calls {_named(what)} instead of {_named(happening.what)}")
-            self._likeness.advance(happening.changes, changes)
+            self._likeness.advance(happening.ended, happening.renewed)
+            self._likeness.note(happening.changes, changes)
             if not self._likeness.alike(happening.arguments, arguments):
                 given = f"{_shown(arguments)}, not {_shown(happening.arguments)}"
                 raise Differs(f"a call of {_named(what)} takes {given}")
             self._likeness.compare(happening.seen, happening.scope)
         self._happenings.append(happening)
+        if self._likeness is not None:
+            self._likeness.settle(happening)
         for address, kind, bits in happening.writes:
             there = self._likeness.there(address) if self._likeness is not None else address
             if there is not None:
                 self.memory.store(there, kind, bits)
-        if self._likeness is not None:
-            self._likeness.advance(_written(happening), self.memory.changes())
-        for region in happening.handed:
-            twin = self._likeness.twins.get(region) if self._likeness is not None else region
-            if twin is not None and twin in self.memory.regions:
-                self.memory.regions[twin].made_up = True
+        if self._likeness is None:
+            for number in happening.handed:
+                if number in self.memory.regions:
+                    self.memory.regions[number].made_up = True
+        else:
+            self._likeness.note(_written(happening), self.memory.changes())
         return happening
 
     def _recorded(
         self, what: object, arguments: tuple[Any, ...], call: Call | None, access: Access, changes: Any
     ) -> Happening:
+        ended, renewed = self._lives()
+        self._escaped -= ended | renewed
         taken = list(zip(call.operands, arguments, strict=False)) if call is not None else []  # pyright: ignore[reportArgumentType]
         captured = self._reach.pointed(tuple(value for operand, value in taken if _captures(operand)))
         self._escaped = self._reach.behind(
@@ -251,7 +291,20 @@ class Observer(Running):
         )
         scope = None if access.reads_rest else read if access.reads_arguments else frozenset[int]()
         if call is None:
-            return Happening(what, arguments, changes, seen=seen, scope=scope)
+            return Happening(
+                what,
+                arguments,
+                changes,
+                None,
+                (),
+                False,
+                seen,
+                scope,
+                frozenset(),
+                self._escaped,
+                ended,
+                renewed,
+            )
         key = EVENTS + len(self._happenings) * SLOTS
         written = {value >> REGION_BITS for operand, value in taken if _writable(operand, value)}
         handed = frozenset(
@@ -259,7 +312,20 @@ class Observer(Running):
         )
         writes = tuple(self._writes(access, key, handed))
         answer = self._answer(call, key)
-        return Happening(what, arguments, changes, answer, writes, False, seen, scope, handed)
+        return Happening(
+            what,
+            arguments,
+            changes,
+            answer,
+            writes,
+            False,
+            seen,
+            scope,
+            handed,
+            self._escaped,
+            ended,
+            renewed,
+        )
 
     def _writes(self, access: Access, key: int, handed: frozenset[int]) -> Iterable[tuple[int, Kind, int]]:
         eligible = [
