@@ -15,7 +15,7 @@ from irgym.llvmir.interpreter.operands import Operand
 from irgym.llvmir.interpreter.poison import POISON, Unsupported
 from irgym.llvmir.ir.function import Function
 from irgym.llvmir.ir.modules import LOCAL_LINKAGES, ModuleText, parts_of
-from irgym.llvmir.ir.syntax import NAME, listed
+from irgym.llvmir.ir.syntax import NAME, listed, spaced
 from irgym.llvmir.ir.types import first_type
 
 _GLOBAL = re.compile(rf"@{NAME} = (?P<words>(?:[\w()]+ )*?)(?P<word>global|constant) (?P<rest>.*)")
@@ -129,6 +129,7 @@ class Program:
         self._names = places.names
         self._regions: dict[int, Region | None] = {}
         self._as_changed: dict[int, Region | None] = {}
+        self._internal: dict[int, bool] = {}
 
     def code(self, name: str) -> Code:
         """Return a function of the module.
@@ -215,6 +216,17 @@ class Program:
     def global_at(self, address: int) -> str:
         """Return the name of the global whose region contains an address; empty if there is none."""
         return self._names.get((address >> REGION_BITS << REGION_BITS) + MIDDLE, "")
+
+    def internal(self, number: int) -> bool:
+        """Say whether a region is that of a variable or a constant with internal linkage."""
+        known = self._internal.get(number)
+        if known is None:
+            name = self.global_at(number << REGION_BITS)
+            if not name:
+                return True
+            head = self.module.entries.get(name, "").partition(" = ")[2]
+            known = self._internal[number] = bool(LOCAL_LINKAGES & {*spaced(head)[:1]})
+        return known
 
     def region(self, address: int, changed: bool) -> Region | None:
         """Return the region of a global; None if it is unknown.

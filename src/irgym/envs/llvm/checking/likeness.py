@@ -67,11 +67,12 @@ class Likeness:
             return True
         twin, origin = self.twins.get(wanted), self._origins.get(found)
         if twin != found:
-            if any(number in self._bound or number in self._lasting for number in (wanted, origin)):
+            matched = [] if twin is None else [wanted]
+            matched += [] if origin is None else [origin]
+            if any(number in self._bound or number in self._lasting for number in matched):
                 return False
-            self._unmatch(wanted)
-            if origin is not None:
-                self._unmatch(origin)
+            for number in matched:
+                self._unmatch(number)
             self.twins[wanted] = found
             self._origins[found] = wanted
         self._bound.add(wanted)
@@ -265,7 +266,7 @@ class Likeness:
         return None if shown is None else self._record.initial.get(shown, self.initial.get(shown))
 
     def shown(self, address: int) -> int | None:
-        """Return the original's address of a random byte that the run has at an address; None if it has none."""
+        """Return the original's address of a random byte of the run; None if there is none."""
         if not is_local(address):
             return address
         source = self.sources.get(address >> REGION_BITS)
