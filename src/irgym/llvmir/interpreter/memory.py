@@ -8,7 +8,7 @@ from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, LAST, MIDDLE, REG
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.poison import POISON, Undefined
 
-PAGE_BITS = 12
+PAGE_BITS = 8
 PAGE = 1 << PAGE_BITS
 """Bytes of a page."""
 
@@ -134,6 +134,12 @@ class Memory:
 
     def raw(self, address: int, size: int) -> Content:
         """Return bytes and marks without drawing any."""
+        start = address & (PAGE - 1)
+        if start + size <= PAGE:
+            there = self.pages.get(address >> PAGE_BITS)
+            if there is None:
+                return bytes(size), bytes(size)
+            return bytes(there[0][start : start + size]), bytes(there[1][start : start + size])
         content, marks = bytearray(), bytearray()
         for page, place, begin, end in _pieces(address, size):
             there = self.pages.get(page)
@@ -178,6 +184,9 @@ class Memory:
         found: dict[int, int] = {}
         for address, size in self.written:
             content, marks = self.raw(address, size)
+            if marks.count(KNOWN) == size:
+                found.update(enumerate(content, address))
+                continue
             for place in range(size):
                 if marks[place]:
                     found[address + place] = content[place] if marks[place] == KNOWN else -1
@@ -198,7 +207,8 @@ class Memory:
         region = self._check(address, kind.size)
         content, marks = self.raw(address, kind.size)
         if region and (region.content or region.zeros) and UNTOUCHED in marks:
-            self._page(address >> PAGE_BITS)
+            for page, *_ in _pieces(address, kind.size):
+                self._page(page)
             content, marks = self.raw(address, kind.size)
         if POISONED in marks:
             return POISON

@@ -52,6 +52,8 @@ class Setting:
         patient: Greatest number of instructions of a run while none has ended so far.
         all_steps: Greatest number of instructions of all runs.
         tries: Greatest number of changed worlds.
+        run_steps: Number of instructions that take as long as the begin and the end of a run.
+        drawn_share: Share of `all_steps` after which no more worlds are drawn, if some run has ended.
     """
 
     starts: Starts = Machine
@@ -60,6 +62,8 @@ class Setting:
     patient: int = PATIENT
     all_steps: int = ALL_STEPS
     tries: int = TRIES
+    run_steps: int = 0
+    drawn_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -155,9 +159,9 @@ class Explorer:
     def draw(self, worlds: Iterable[int]) -> None:
         """Run the function in the worlds of some numbers."""
         for number in worlds:
-            if self.steps > self._setting.all_steps and (
-                self.found.runs or self._patience >= self._setting.patient
-            ):
+            if self.steps > self._setting.drawn_share * self._setting.all_steps and self.found.runs:
+                return
+            if self.steps > self._setting.all_steps and self._patience >= self._setting.patient:
                 return
             if number == len(self._setting.styles) and not self.found.runs:
                 self._patience = self._setting.patient
@@ -318,6 +322,7 @@ class Explorer:
     def _tried(self, world: World, only_new: bool = False) -> Run | None:
         """Run the function in a world; keep and return the run if its behaviour is defined."""
         machine = self._setting.starts(self._program, world, self._patience, None, False)
+        self.steps += self._setting.run_steps
         try:
             trace = machine.run(self._code)
             if trace.vague:

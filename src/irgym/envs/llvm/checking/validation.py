@@ -35,8 +35,11 @@ TOLERANCE = "bit for bit"
 STEPS, PATIENT = 6_000, 60_000
 """Greatest number of instructions of a run, and while no run of a function has ended so far."""
 
-FUNCTION_STEPS, MODULE_STEPS = 400_000, 5_000_000
+FUNCTION_STEPS, MODULE_STEPS = 400_000, 2_000_000
 """Approximate greatest number of instructions of all runs of a function of the original, and of a module."""
+
+RUN_STEPS = 200
+"""Number of instructions that take as long as the begin and the end of a run."""
 
 LONGER = 5
 """Limit on the instructions of the optimised form, as a multiple of those of the original."""
@@ -133,6 +136,8 @@ class Comparison:
             steps=STEPS,
             patient=PATIENT,
             tries=_TRIES,
+            run_steps=RUN_STEPS,
+            drawn_share=0.5,
         )
 
     def compare(self) -> Validation:
