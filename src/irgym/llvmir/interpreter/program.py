@@ -21,6 +21,9 @@ from irgym.llvmir.ir.types import first_type
 _GLOBAL = re.compile(rf"@{NAME} = (?P<words>(?:[\w()]+ )*?)(?P<word>global|constant) (?P<rest>.*)")
 _ALIAS = re.compile(rf"@{NAME} = (?:[\w()]+ )*?(?P<word>alias|ifunc) (?P<rest>.*)")
 _EMPTY = frozenset(("zeroinitializer", "null", "0", "undef", "poison", "none", ""))
+_UNKNOWN = 1 << REGION_BITS - 2
+"""Size in bytes of an external array that is declared without one."""
+
 _STEP = 16
 """Bytes between the addresses of functions."""
 
@@ -251,6 +254,8 @@ class Program:
         size = self.layout.size(kind)
         words = match["words"].split()
         outside = bool({"external", "extern_weak"} & {*words})
+        if outside and not size:
+            size = _UNKNOWN
         if self.rules.exact:
             random = outside or (changed and not constant and not LOCAL_LINKAGES & {*words})
             zero = text in ("zeroinitializer", "null", "0", "false")

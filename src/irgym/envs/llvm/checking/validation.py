@@ -38,6 +38,9 @@ STEPS, PATIENT = 6_000, 60_000
 FUNCTION_STEPS, MODULE_STEPS = 400_000, 2_000_000
 """Approximate greatest number of instructions of all runs of a function of the original, and of a module."""
 
+LEAST_STEPS = 20_000
+"""The same of a function where little is left for the module."""
+
 RUN_STEPS = 200
 """Number of instructions that take as long as the begin and the end of a run."""
 
@@ -146,7 +149,7 @@ class Comparison:
         todo = entries(self._before, self._after)
         self._sharing = partners(self._before, todo)
         for number, entry in enumerate(todo):
-            self._entry(entry, findings, self._left // (len(todo) - number))
+            self._entry(entry, findings, max(self._left // (len(todo) - number), LEAST_STEPS))
         return _told(findings, len(todo), self._inputs)
 
     def _entry(self, entry: Entry, findings: Findings, steps: int) -> None:
@@ -162,13 +165,10 @@ class Comparison:
         if not sharing and unchanged(self._before.module, self._after.module, entry):
             findings.unchanged += 1
             return
-        if steps < STEPS:
-            findings.blind.append(f"{name} (no time left)")
-            return
         try:
             self._pairs = self._both(sharing)
             code, other = self._before.code(entry.name), self._after.code(entry.other)
-            explorer = self._explored(code, other, min(steps, FUNCTION_STEPS))
+            explorer = self._explored(code, other, steps)
         except Unsupported as error:
             findings.blind.append(f"{name} ({error})")
             return
@@ -199,7 +199,8 @@ class Comparison:
         names = reached(self._before.module, code.function.name)[1:]
         others = [self._before.code(name) for name in names]
         lines = [line for each in (code, other, *others) for line in _lines(each)]
-        setting = replace(self._setting, all_steps=steps)
+        vain = FUNCTION_STEPS if self._left > 0 else LEAST_STEPS
+        setting = replace(self._setting, all_steps=min(steps, FUNCTION_STEPS), vain_steps=vain)
         known = replace(known_in(lines), texts=tuple(sorted(self._texts(lines))))
         explorer = Explorer(self._before, code, known, self._seed, setting, others)
         explorer.draw(range(_WORLDS * self._inputs))
