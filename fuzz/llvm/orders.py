@@ -16,8 +16,8 @@ from irgym.envs.llvm.environment import LLVM
 from irgym.envs.llvm.state import LlvmState
 from irgym.envs.llvm.task import LlvmTask
 
-LOCKSTEP = 16
-"""Orders of a seed."""
+LOCKSTEP = 64
+"""Orders of a seed. All are verified; passes take a second together, to run a module in worlds takes several."""
 
 STEPS = 45
 """Passes of an order."""

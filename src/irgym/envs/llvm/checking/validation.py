@@ -1,6 +1,7 @@
 """Comparison of a module after LLVM's passes with the module before them, by runs in random worlds."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -176,8 +177,7 @@ class Comparison:
         findings.branches |= explorer.edges
         findings.taken |= explorer.found.edges & explorer.edges
         if not explorer.found.runs:
-            why = dict(explorer.found.failures.most_common(1))
-            findings.blind.append(f"{name} ({next(iter(why), 'no inputs')})")
+            findings.blind.append(f"{name} ({_in_vain(explorer.found.failures)})")
             return
         unsupported = ""
         for run in explorer.found.runs:
@@ -261,6 +261,14 @@ class Comparison:
 
 def _lines(code: Code) -> Sequence[str]:
     return [instruction.text for _, instruction in code.function]
+
+
+def _in_vain(failures: Counter[str]) -> str:
+    """Return why no run of the original counts."""
+    if not failures:
+        return "no inputs"
+    why, count = failures.most_common(1)[0]
+    return f"in none of {failures.total()} worlds its behaviour is defined, {count} times since: {why}"
 
 
 def _told(findings: Findings, functions: int, inputs: int) -> Validation:
