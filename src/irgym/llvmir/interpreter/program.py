@@ -221,13 +221,12 @@ class Program:
         return self._names.get((address >> REGION_BITS << REGION_BITS) + MIDDLE, "")
 
     def internal(self, number: int) -> bool:
-        """Say whether a region is that of a variable or a constant with internal linkage."""
+        """Say whether a region is that of a global with internal linkage, or of none of this module."""
         known = self._internal.get(number)
         if known is None:
-            name = self.global_at(number << REGION_BITS)
-            if not name:
+            head = self.module.entries.get(self.global_at(number << REGION_BITS), "").partition(" = ")[2]
+            if not head:
                 return True
-            head = self.module.entries.get(name, "").partition(" = ")[2]
             known = self._internal[number] = bool(LOCAL_LINKAGES & {*spaced(head)[:1]})
         return known
 

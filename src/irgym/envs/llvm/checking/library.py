@@ -163,16 +163,16 @@ def _allocated(machine: Observer, call: Call, arguments: tuple[Value, ...]) -> V
     return machine.allocate(name, arguments[-1], zeros=False)
 
 
-def _resized(machine: Observer, _: Call, arguments: tuple[Value, ...]) -> Value:
+def _resized(machine: Observer, call: Call, arguments: tuple[Value, ...]) -> Value:
     old, size = arguments
     if old is POISON or size is POISON:
         raise Undefined("a call takes poison")
+    region = machine.memory.region(old) if old else None
+    if old and region is None:
+        return machine.resize(call, old, size)
     new = machine.allocate("realloc" if old else "malloc", size, zeros=False)
-    if not old or not new:
+    if region is None or not new:
         return new
-    region = machine.memory.region(old)
-    if region is None or region.made_up:
-        raise Endless("memory that others know is reallocated")
     kept = min(size, region.size)
     if kept > LONGEST * 16:
         raise Endless("it copies too many bytes")

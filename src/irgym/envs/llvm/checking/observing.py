@@ -218,6 +218,13 @@ class Observer(Recording):
             self._likeness.note(_written(happening), self.memory.changes())
         return happening
 
+    def resize(self, call: Call, old: int, size: int) -> Value:
+        """Reallocate memory that the run has not allocated: an event; the new memory is random."""
+        new = self.happens("@realloc", (old, size), call, _NOTHING).answer
+        if new:
+            self.memory.free(old)
+        return new
+
     def release(self, address: Value) -> None:
         """Free memory: an event unless the run allocated it."""
         if address is POISON:
