@@ -39,10 +39,6 @@ class Site:
         return Site(call, intrinsic_of(call, library or _LIBRARY))
 
 
-_MADE_UP = (1 << 34) - 1
-"""Size in bytes of an allocation with random content."""
-
-
 def intrinsic_of(call: Call, library: Mapping[str, Intrinsic]) -> Intrinsic | None:
     """Return the implementation of a call; None for functions of the module and for external functions.
 
@@ -117,7 +113,7 @@ def _lives(alive: bool) -> Intrinsic:
 def _variadic(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
     """Write a `va_list` whose arguments are all in memory (System V ABI for x86-64)."""
     place = arguments[0]
-    area = machine.allocated(Region(_MADE_UP, made_up=True))
+    area = machine.variadic()
     for offset, kind, value in ((0, "i32", 48), (4, "i32", 176), (8, "ptr", area), (16, "ptr", area)):
         machine.stored(place + offset, kind, value)
 

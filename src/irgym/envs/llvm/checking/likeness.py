@@ -149,7 +149,6 @@ class Likeness:
             self._unmatch(number)
             self._model.pop(number, None)
         self._random -= ended | renewed
-        self.sources = {twin: number for twin, number in self.sources.items() if number in self._random}
 
     def note(self, wanted: Mapping[int, int], found: Iterable[int]) -> None:
         """Note writes.
@@ -173,8 +172,9 @@ class Likeness:
             if not is_local(number << REGION_BITS) or number in self._record.zeros:
                 continue
             twin = self.twins.get(number)
+            known = number in self._random and twin is not None and self.sources.get(twin) == number
             self._random.add(number)
-            if twin is not None and twin in self._memory.regions and self.sources.get(twin) != number:
+            if not known and twin is not None and twin in self._memory.regions:
                 self._randomise(number, twin)
 
     def _randomise(self, number: int, twin: int) -> None:

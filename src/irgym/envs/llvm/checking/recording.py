@@ -33,8 +33,8 @@ OFFSETS = (1 << REGION_BITS) - 1
 
 _FIRST = STACK >> REGION_BITS
 _LOOKED_AT, _MOST_WRITES = 96, 24
-_RESULTS = 64
-"""Number of the first object that a callee returns as new."""
+_RESULTS, _VARIADIC = 64, 1 << 17
+"""Number of the first object that a callee returns as new, and of the first variable arguments."""
 
 
 @dataclass
@@ -59,6 +59,7 @@ class Recording(Running):
     happenings: list[Happening] = field(default_factory=list[Happening])
     _zeros: set[int] = field(default_factory=set[int])
     _escaped: frozenset[int] = frozenset()
+    _lists: int = 0
 
     def __post_init__(self) -> None:
         """Create an empty memory."""
@@ -190,6 +191,11 @@ class Recording(Running):
             return SOLE + (_RESULTS + len(self.happenings) << REGION_BITS) + MIDDLE
         never_null = "nonnull" in call.words or "dereferenceable" in call.words
         return self.made(call.returns, key, never_null)
+
+    def variadic(self) -> int:
+        """Return the address of the variable arguments of a function: the caller's memory."""
+        self._lists += 1
+        return SOLE + (_VARIADIC + self._lists << REGION_BITS) + MIDDLE
 
     def allocate(self, name: str, size: int, zeros: bool) -> int:
         """Return new memory of some bytes; 0 if the world has none left."""
