@@ -169,7 +169,7 @@ class Explorer:
     def draw(self, worlds: Iterable[int]) -> None:
         """Run the function in the worlds of some numbers."""
         for number in worlds:
-            if self._spent > self._setting.drawn_share:
+            if self._spent > (self._setting.drawn_share if self.found.runs else 1.0):
                 return
             if number == len(self._setting.styles) and not self.found.runs:
                 self._patience = self._setting.patient
