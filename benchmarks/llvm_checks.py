@@ -3,8 +3,8 @@
     python benchmarks/llvm_checks.py --modules 100 --random 2
 
 Each module is optimised by LLVM's pipelines, by the list of sequences and in random orders, and compared with
-the original. Prints what is wrong, with the passes, and what is not checkable, with the reason. LLVM, too, has
-wrong passes: look before you blame the checks.
+the original. Prints what is wrong, with the passes, and what is not checkable, with the reason. LLVM has
+wrong passes, too: look before you blame the checks.
 """
 
 import statistics

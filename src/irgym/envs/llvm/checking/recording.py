@@ -173,7 +173,7 @@ class Recording(Running):
         """Yield places that a call may write, those touched last first."""
         for address, kind in reversed(self.memory.touched.items()):
             number = address >> REGION_BITS
-            allowed = number in handed or (access.writes_rest and not self._reach.private(address))
+            allowed = number in handed or (access.writes_other(kind) and not self._reach.private(address))
             if allowed and number not in self.memory.dead and not self._constant(address):
                 yield address, kind
 
