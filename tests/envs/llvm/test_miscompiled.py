@@ -1,5 +1,7 @@
-"""Passes of LLVM 23.1.4 that are wrong: the attributor takes a loop's variable for its first value, and newgvn
-drops a store."""
+"""Passes of LLVM 23.1.4 that are wrong.
+
+The attributor takes a loop's variable for its first value; newgvn drops a store in a loop.
+"""
 
 import pytest
 
