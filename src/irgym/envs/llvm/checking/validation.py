@@ -45,8 +45,9 @@ LEAST_STEPS = 20_000
 RUN_STEPS = 200
 """Number of instructions that take as long as the begin and the end of a run."""
 
-LONGER = 5
-"""Limit on the instructions of the optimised form, as a multiple of those of the original."""
+LONGER, DEEPER = 5, 3
+"""Limits on the instructions and on the depth of calls of the optimised form, as multiples of the original's:
+passes move parts of functions to new functions."""
 
 _TEXT = re.compile(r' constant (\[\d+ x i8\]) (c".*?")(?:, |$)')
 _TRIES, _WORLDS = 600, 96
@@ -245,6 +246,7 @@ class Comparison:
             self._after, run.world, steps, record, turn=True, original=self._before, kept=self._kept
         )
         observer.partners = [second for _, second in self._pairs]
+        observer.deepest *= DEEPER
         try:
             observer.run(other)
         except Differs as error:
