@@ -1,7 +1,8 @@
 """Random orders of LLVM's passes: no lost process, no invalid module, no wrong result; replays are the same.
 
-Each seed takes a module of the kernels or of the packages. All orders of a seed run side by side. Some final
-modules are replayed afresh in other processes, and one is run beside the original in random worlds.
+Each seed takes a module of the kernels or of the packages. All orders of a seed run side by side. The final
+modules are made again in another process and verified, some again with nothing remembered and compared
+by digest, and one is run beside the original in random worlds.
 """
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from fuzz.fuzzer import Tally
 from irgym.base.errors import IrgymError
 from irgym.core.actions import Action
+from irgym.core.bench import Bench
+from irgym.core.cost import Call, Measurement, Outcome
 from irgym.core.schedule import Schedule
 from irgym.envs.llvm.actions import STOP
 from irgym.envs.llvm.compiling.modules import ProgramModules
@@ -16,8 +19,8 @@ from irgym.envs.llvm.environment import LLVM
 from irgym.envs.llvm.state import LlvmState
 from irgym.envs.llvm.task import LlvmTask
 
-LOCKSTEP = 16
-"""Orders of a seed."""
+LOCKSTEP = 64
+"""Orders of a seed: many, since passes and LLVM's verifier are fast beside the runs in worlds."""
 
 STEPS = 45
 """Passes of an order."""
@@ -49,8 +52,11 @@ def run(seed: int) -> Tally:
     sound = [state for state in ends if not state.failure]
     for state in sound[:REPLAYED]:
         replay(task, state, tally)
-    if sound:
-        execute(task, sound[0], seed, tally)
+    with LLVM.bench() as bench:
+        for state in sound:
+            verify(task, state, bench, tally)
+        if sound:
+            execute(task, sound[0], seed, bench, tally)
     return tally
 
 
@@ -80,14 +86,23 @@ def replay(task: LlvmTask, state: LlvmState, tally: Tally) -> None:
         tally.findings.append(f"a replay differs: {told(task, state)}")
 
 
-def execute(task: LlvmTask, state: LlvmState, seed: int, tally: Tally) -> None:
+def verify(task: LlvmTask, state: LlvmState, bench: Bench, tally: Tally) -> None:
+    """Make a module again in another process, and run LLVM's verifier on it."""
+    modules = task.modules
+    arguments = (modules.file, state.path, modules.pool.backend, task.objective.name)
+    found = bench.call(Call("irgym.envs.llvm.runner:measure", arguments))
+    tally.notes["verified"] += 1
+    if found != Measurement(Outcome.OK, (float(state.node.total),)):
+        tally.findings.append(f"made again, it is not valid and the same: {told(task, state)}: {found}")
+
+
+def execute(task: LlvmTask, state: LlvmState, seed: int, bench: Bench, tally: Tally) -> None:
     """Run a module beside the original in random worlds."""
-    with LLVM.bench() as bench:
-        try:
-            found = bench.call(task.validation(state, 1, seed))
-        except IrgymError as error:
-            tally.findings.append(f"not run: {told(task, state)}: {error}")
-            return
+    try:
+        found = bench.call(task.validation(state, 1, seed))
+    except IrgymError as error:
+        tally.findings.append(f"not run: {told(task, state)}: {error}")
+        return
     tally.notes["executed"] += 1
     tally.notes["blind"] += bool(found.blind)
     if not found.ok:

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass, replace
 
+from irgym.llvmir.interpreter.layout import Kind
 from irgym.llvmir.interpreter.operands import Operand, closing
 from irgym.llvmir.interpreter.poison import Unsupported
 from irgym.llvmir.ir.modules import ModuleText, parts_of
@@ -28,6 +29,7 @@ class Access:
         writes_rest: Whether it may write other memory.
         hidden: Whether it may access memory that the program cannot see (`inaccessiblemem`).
         writes_hidden: Whether it may write such memory.
+        writes_errno: Whether it may write `errno`, where it may not write all other memory.
     """
 
     reads_arguments: bool = True
@@ -36,11 +38,16 @@ class Access:
     writes_rest: bool = True
     hidden: bool = True
     writes_hidden: bool = True
+    writes_errno: bool = False
 
     @property
     def writes(self) -> bool:
         """Whether it may write memory."""
-        return self.writes_arguments or self.writes_rest or self.writes_hidden
+        return self.writes_arguments or self.writes_rest or self.writes_hidden or self.writes_errno
+
+    def writes_other(self, kind: Kind) -> bool:
+        """Say whether it may write a value in memory to which no argument points: `errno` is an `int`."""
+        return self.writes_rest or (self.writes_errno and kind.name == "i32")
 
     @property
     def none(self) -> bool:
@@ -51,6 +58,7 @@ class Access:
             or self.reads_rest
             or self.writes_rest
             or self.hidden
+            or self.writes_errno
         )
 
     @staticmethod
@@ -70,6 +78,7 @@ class Access:
             self.writes_rest and other.writes_rest,
             self.hidden and other.hidden,
             self.writes_hidden and other.writes_hidden,
+            (self.writes_errno or self.writes_rest) and (other.writes_errno or other.writes_rest),
         )
 
 
@@ -82,15 +91,16 @@ def _access(inside: str) -> Access:
         else:
             default = access
     arguments = places.get("argmem", default)
-    rest = f"{default} {places.get('errnomem', default)}"
+    errno = places.get("errnomem", default)
     hidden = places.get("inaccessiblemem", default)
     return Access(
         "read" in arguments,
         "write" in arguments,
-        "read" in rest,
-        "write" in rest,
+        "read" in default,
+        "write" in default,
         hidden != "none",
         "write" in hidden,
+        "write" in errno,
     )
 
 

@@ -39,10 +39,6 @@ class Site:
         return Site(call, intrinsic_of(call, library or _LIBRARY))
 
 
-_MADE_UP = (1 << 34) - 1
-"""Size in bytes of an allocation with random content."""
-
-
 def intrinsic_of(call: Call, library: Mapping[str, Intrinsic]) -> Intrinsic | None:
     """Return the implementation of a call; None for functions of the module and for external functions.
 
@@ -103,18 +99,21 @@ def _fill(machine: Making, call: Call, arguments: tuple[Value, ...]) -> None:
     machine.filled(target, byte, size)
 
 
-def _begins(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
-    address = arguments[-1]
-    region = None if address is POISON else machine.memory.regions.get(address >> REGION_BITS)
-    if region is not None:
-        region.made_up = False
-        machine.memory.forget((address >> REGION_BITS << REGION_BITS) + MIDDLE, region.size)
+def _lives(alive: bool) -> Intrinsic:
+    """Return the intrinsic that begins or ends a life of a variable."""
+
+    def run(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
+        address = arguments[-1]
+        if address is not POISON and address >> REGION_BITS in machine.memory.regions:
+            machine.memory.renew(address, alive)
+
+    return run
 
 
 def _variadic(machine: Making, _: Call, arguments: tuple[Value, ...]) -> None:
     """Write a `va_list` whose arguments are all in memory (System V ABI for x86-64)."""
     place = arguments[0]
-    area = machine.allocated(Region(_MADE_UP, made_up=True))
+    area = machine.variadic()
     for offset, kind, value in ((0, "i32", 48), (4, "i32", 176), (8, "ptr", area), (16, "ptr", area)):
         machine.stored(place + offset, kind, value)
 
@@ -179,7 +178,7 @@ _LIBRARY: Mapping[str, Intrinsic] = {
 }
 _INTRINSICS: Mapping[str, Intrinsic] = {
     **COMPUTED,
-    **dict.fromkeys(("dbg", "lifetime.end", "donothing", "sideeffect", "pseudoprobe"), _none),
+    **dict.fromkeys(("dbg", "donothing", "sideeffect", "pseudoprobe"), _none),
     **dict.fromkeys(("prefetch", "experimental.noalias.scope.decl", "var.annotation"), _none),
     **dict.fromkeys(("invariant.end", "va_end", "stackrestore", "clear_cache"), _none),
     **dict.fromkeys(("expect", "ptr.annotation", "annotation", "launder.invariant.group"), _first),
@@ -190,7 +189,8 @@ _INTRINSICS: Mapping[str, Intrinsic] = {
     "debugtrap": lambda machine, call, _: machine.event(call.callee, ()),
     "assume": _assume,
     "memset": _fill,
-    "lifetime.start": _begins,
+    "lifetime.start": _lives(True),
+    "lifetime.end": _lives(False),
     "va_start": _variadic,
     "va_copy": _copied_list,
     "stacksave": _stack,

@@ -126,14 +126,14 @@ class Machine(Running):
 
     def _writes(self, call: Call, key: int, arguments: Any) -> Iterable[tuple[int, Kind, int]]:
         access = call.access
-        if not (access.writes_arguments or access.writes_rest):
+        if not (access.writes_arguments or access.writes_rest or access.writes_errno):
             return
         reached = self._reached(call, arguments)
         count = 0
         for address, kind in list(reversed(self.memory.touched.items()))[:_LOOKED_AT]:
             region = address >> REGION_BITS
             outside = address < STACK or address >= HEAP or region in self.escaped
-            if not (region in reached or (access.writes_rest and outside)):
+            if not (region in reached or (access.writes_other(kind) and outside)):
                 continue
             if GLOBALS <= address < STACK and self._constant(address):
                 continue

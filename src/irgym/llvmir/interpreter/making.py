@@ -21,6 +21,9 @@ LARGEST = 1 << 16
 """Greatest number of bytes copied or filled at once."""
 
 _OFFSETS = (1 << REGION_BITS) - 1
+_MADE_UP = (1 << 34) - 1
+"""Size in bytes of memory with random content."""
+
 _LARGEST_VARIABLE = 1 << 24
 _FILLERS = 0x5A, 0xA5
 
@@ -143,6 +146,10 @@ class Making:
     def allocated(self, region: Region) -> int:
         """Return the address of a new allocation."""
         return self._region(region, HEAP)
+
+    def variadic(self) -> int:
+        """Return the address of the variable arguments of a function, which are random."""
+        return self.allocated(Region(_MADE_UP, made_up=True))
 
     def _region(self, region: Region, area: int) -> int:
         self._regions += 1

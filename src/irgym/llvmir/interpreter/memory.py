@@ -8,7 +8,7 @@ from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, LAST, MIDDLE, REG
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.poison import POISON, Undefined
 
-PAGE_BITS = 12
+PAGE_BITS = 8
 PAGE = 1 << PAGE_BITS
 """Bytes of a page."""
 
@@ -55,7 +55,8 @@ class Memory:
         written: Addresses and sizes of all stores since the last `changes`.
         touched: Kinds of the values at addresses, by first access.
         undefined: Whether undefined bytes were read.
-        dead: Numbers of the objects from outside the module that were freed.
+        dead: Numbers of the objects whose life has ended.
+        turns: Numbers of the objects whose life ended or began again, until someone empties the set.
     """
 
     made_up: Callable[[int, Kind], int]
@@ -72,6 +73,7 @@ class Memory:
     touched: dict[int, Kind] = field(default_factory=dict[int, Kind])
     undefined: bool = False
     dead: set[int] = field(default_factory=set[int])
+    turns: set[int] = field(default_factory=set[int])
 
     def load(self, address: Value, kind: Kind) -> Value:
         """Load the bits of a scalar.
@@ -132,6 +134,12 @@ class Memory:
 
     def raw(self, address: int, size: int) -> Content:
         """Return bytes and marks without drawing any."""
+        start = address & (PAGE - 1)
+        if start + size <= PAGE:
+            there = self.pages.get(address >> PAGE_BITS)
+            if there is None:
+                return bytes(size), bytes(size)
+            return bytes(there[0][start : start + size]), bytes(there[1][start : start + size])
         content, marks = bytearray(), bytearray()
         for page, place, begin, end in _pieces(address, size):
             there = self.pages.get(page)
@@ -142,23 +150,43 @@ class Memory:
     def free(self, address: int) -> None:
         """End the life of the object at an address; accesses to it are undefined from now on."""
         number = address >> REGION_BITS
-        self.dead.add(number)
-        self.regions.pop(number, None)
-        for page in [page for page in self.pages if page >> (REGION_BITS - PAGE_BITS) == number]:
+        for page in list(self.pages_of(number)):
             del self.pages[page]
             self.writable.pop(page, None)
+        self.dead.add(number)
+        self.turns.add(number)
+        self.regions.pop(number, None)
 
-    def forget(self, address: int, size: int) -> None:
-        """Mark bytes as untouched again."""
-        for page, place, begin, end in _pieces(address, size):
-            if page in self.pages:
-                self.pages[page][1][place : place + end - begin] = bytes(end - begin)
+    def renew(self, address: int, alive: bool) -> None:
+        """Begin or end a life of the variable at an address; its content is undefined from now on."""
+        number = address >> REGION_BITS
+        for page in self.pages_of(number):
+            self.pages[page][1][:] = bytes(PAGE)
+        self.regions[number].made_up = False
+        self.turns.add(number)
+        if alive:
+            self.dead.discard(number)
+        else:
+            self.dead.add(number)
+
+    def pages_of(self, number: int) -> Iterator[int]:
+        """Yield the pages of an object that were touched."""
+        region = self.regions.get(number)
+        first = (number << REGION_BITS) + MIDDLE >> PAGE_BITS
+        count = (region.size + PAGE - 1) >> PAGE_BITS if region is not None else len(self.pages)
+        if count < len(self.pages):
+            yield from (page for page in range(first, first + count) if page in self.pages)
+        else:
+            yield from (page for page in self.pages if page >> (REGION_BITS - PAGE_BITS) == number)
 
     def changes(self) -> Mapping[int, int]:
         """Return the content of the bytes written since the last call; -1 stands for poison."""
         found: dict[int, int] = {}
         for address, size in self.written:
             content, marks = self.raw(address, size)
+            if marks.count(KNOWN) == size:
+                found.update(enumerate(content, address))
+                continue
             for place in range(size):
                 if marks[place]:
                     found[address + place] = content[place] if marks[place] == KNOWN else -1
@@ -179,7 +207,8 @@ class Memory:
         region = self._check(address, kind.size)
         content, marks = self.raw(address, kind.size)
         if region and (region.content or region.zeros) and UNTOUCHED in marks:
-            self._page(address >> PAGE_BITS)
+            for page, *_ in _pieces(address, kind.size):
+                self._page(page)
             content, marks = self.raw(address, kind.size)
         if POISONED in marks:
             return POISON

@@ -1,6 +1,7 @@
 """Parsing of operands: type, attributes, value."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from irgym.llvmir.ir.syntax import spaced
 from irgym.llvmir.ir.types import first_type
@@ -44,6 +45,26 @@ class Operand:
                 word = f"align {words.pop(0)}"
             attributes.append(word)
         return Operand(kind, tuple(attributes), " ".join(words))
+
+    @cached_property
+    def by_value(self) -> str | None:
+        """The type of what the argument points to, if the callee receives a copy of that."""
+        return self.named("byval")
+
+    @cached_property
+    def captured(self) -> bool:
+        """Whether the callee may keep the pointer."""
+        return self.named("captures") != "none" and "nocapture" not in self.attributes
+
+    @cached_property
+    def readable(self) -> bool:
+        """Whether the callee may read memory through the pointer."""
+        return not {"readnone", "writeonly"} & {*self.attributes}
+
+    @cached_property
+    def writable(self) -> bool:
+        """Whether the callee may write memory through the pointer."""
+        return not {"readonly", "readnone"} & {*self.attributes}
 
     def named(self, attribute: str) -> str | None:
         """Return the argument of an attribute in brackets; empty without one, None without the attribute."""

@@ -15,12 +15,15 @@ from irgym.llvmir.interpreter.operands import Operand
 from irgym.llvmir.interpreter.poison import POISON, Unsupported
 from irgym.llvmir.ir.function import Function
 from irgym.llvmir.ir.modules import LOCAL_LINKAGES, ModuleText, parts_of
-from irgym.llvmir.ir.syntax import NAME, listed
+from irgym.llvmir.ir.syntax import NAME, listed, spaced
 from irgym.llvmir.ir.types import first_type
 
 _GLOBAL = re.compile(rf"@{NAME} = (?P<words>(?:[\w()]+ )*?)(?P<word>global|constant) (?P<rest>.*)")
 _ALIAS = re.compile(rf"@{NAME} = (?:[\w()]+ )*?(?P<word>alias|ifunc) (?P<rest>.*)")
 _EMPTY = frozenset(("zeroinitializer", "null", "0", "undef", "poison", "none", ""))
+_UNKNOWN = 1 << REGION_BITS - 2
+"""Size in bytes of an external array that is declared without one."""
+
 _STEP = 16
 """Bytes between the addresses of functions."""
 
@@ -129,6 +132,7 @@ class Program:
         self._names = places.names
         self._regions: dict[int, Region | None] = {}
         self._as_changed: dict[int, Region | None] = {}
+        self._internal: dict[int, bool] = {}
 
     def code(self, name: str) -> Code:
         """Return a function of the module.
@@ -216,6 +220,16 @@ class Program:
         """Return the name of the global whose region contains an address; empty if there is none."""
         return self._names.get((address >> REGION_BITS << REGION_BITS) + MIDDLE, "")
 
+    def internal(self, number: int) -> bool:
+        """Say whether a region is that of a global with internal linkage, or of none of this module."""
+        known = self._internal.get(number)
+        if known is None:
+            head = self.module.entries.get(self.global_at(number << REGION_BITS), "").partition(" = ")[2]
+            if not head:
+                return True
+            known = self._internal[number] = bool(LOCAL_LINKAGES & {*spaced(head)[:1]})
+        return known
+
     def region(self, address: int, changed: bool) -> Region | None:
         """Return the region of a global; None if it is unknown.
 
@@ -239,6 +253,8 @@ class Program:
         size = self.layout.size(kind)
         words = match["words"].split()
         outside = bool({"external", "extern_weak"} & {*words})
+        if outside and not size:
+            size = _UNKNOWN
         if self.rules.exact:
             random = outside or (changed and not constant and not LOCAL_LINKAGES & {*words})
             zero = text in ("zeroinitializer", "null", "0", "false")

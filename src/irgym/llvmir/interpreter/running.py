@@ -25,12 +25,14 @@ class Running(Making):
         edges: Branches taken, as pairs of block numbers.
         seen: Last operands of comparisons, by result.
         entered: Blocks entered, where runs record those of all functions.
+        deepest: Greatest depth of nested calls.
     """
 
     result: Value = None
     edges: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
     seen: dict[str, tuple[Value, Value]] = field(default_factory=dict[str, tuple[Value, Value]])
     entered: set[int] = field(default_factory=set[int])
+    deepest: int = DEEPEST
     _depth: int = 0
 
     def executed(self, code: Code, arguments: tuple[Value, ...], blocks: set[int]) -> Value:
@@ -72,7 +74,7 @@ class Running(Making):
         code = self.program.code(name)
         if len(arguments) < len(code.parameters):
             raise Undefined("a call with too few arguments")
-        if self._depth >= DEEPEST:
+        if self._depth >= self.deepest:
             raise Endless("calls within each other do not end")
         self._depth += 1
         passed = tuple(map(self._passed, code.parameters, arguments))

@@ -50,8 +50,11 @@ class Setting:
         styles: Styles of the worlds, in turn.
         steps: Greatest number of instructions of a run.
         patient: Greatest number of instructions of a run while none has ended so far.
-        all_steps: Greatest number of instructions of all runs.
+        all_steps: Greatest number of instructions of all runs, from the first on that ended.
+        vain_steps: Greatest number of instructions of the runs before.
         tries: Greatest number of changed worlds.
+        run_steps: Number of instructions that take as long as the begin and the end of a run.
+        drawn_share: Share of `all_steps` after which no more worlds are drawn, if some run has ended.
     """
 
     starts: Starts = Machine
@@ -59,7 +62,10 @@ class Setting:
     steps: int = STEPS
     patient: int = PATIENT
     all_steps: int = ALL_STEPS
+    vain_steps: int = ALL_STEPS
     tries: int = TRIES
+    run_steps: int = 0
+    drawn_share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -128,6 +134,7 @@ class Explorer:
                 self._ends[each.base + number] = each, block.instructions[-1]
             self._made.update({each.label(made.result): made for _, made in each.function if made.result})
         self.steps = 0
+        self._vain = 0
         self._tries = 0
         self._patience = self._setting.steps
         self.found = Explored()
@@ -152,12 +159,17 @@ class Explorer:
         """Number of branches taken."""
         return sum(len(self._successors[block]) > 1 for block, _ in self.found.edges)
 
+    @property
+    def _spent(self) -> float:
+        """Share of the instructions that were run."""
+        if self.found.runs:
+            return (self.steps - self._vain) / self._setting.all_steps
+        return self.steps / self._setting.vain_steps if self._patience >= self._setting.patient else 0.0
+
     def draw(self, worlds: Iterable[int]) -> None:
         """Run the function in the worlds of some numbers."""
         for number in worlds:
-            if self.steps > self._setting.all_steps and (
-                self.found.runs or self._patience >= self._setting.patient
-            ):
+            if self._spent > (self._setting.drawn_share if self.found.runs else 1.0):
                 return
             if number == len(self._setting.styles) and not self.found.runs:
                 self._patience = self._setting.patient
@@ -171,7 +183,7 @@ class Explorer:
         """
         blocks = frozenset(wanted)
         given_up: set[tuple[int, int]] = set()
-        while self.steps <= self._setting.all_steps and self._tries < self._setting.tries:
+        while self._spent <= 1.0 and self._tries < self._setting.tries:
             edge = self._next(blocks, given_up)
             if edge is None:
                 return
@@ -263,7 +275,7 @@ class Explorer:
         """Run worlds in which a case arises with other values changed, which may reveal its effect."""
         origins = [run for run in self.found.runs if (name, case) in run.trace.features]
         origins.sort(key=lambda run: run.trace.steps)
-        for number in range(_AROUND if origins and self.steps <= self._setting.all_steps else 0):
+        for number in range(_AROUND if origins and self._spent <= 1.0 else 0):
             self.varied(origins[number % min(len(origins), _ORIGINS)], number)
 
     def _changes(
@@ -286,7 +298,7 @@ class Explorer:
     ) -> bool:
         """Try changed worlds; say whether `arrived` holds after one of them."""
         for run, fixed in islice(changes, tries):
-            if self._tries >= self._setting.tries or self.steps > self._setting.all_steps:
+            if self._tries >= self._setting.tries or self._spent > 1.0:
                 return False
             self._tries += 1
             self._tried(run.world.with_fixed(fixed), only_new=True)
@@ -318,6 +330,7 @@ class Explorer:
     def _tried(self, world: World, only_new: bool = False) -> Run | None:
         """Run the function in a world; keep and return the run if its behaviour is defined."""
         machine = self._setting.starts(self._program, world, self._patience, None, False)
+        self.steps += self._setting.run_steps
         try:
             trace = machine.run(self._code)
             if trace.vague:
@@ -333,6 +346,8 @@ class Explorer:
         self.steps += trace.steps * (2 if trace.vague else 1)
         run = Run(world, trace)
         rare = any(self.found.features[feature] < _ENOUGH for feature in trace.features)
+        if not self.found.runs:
+            self._vain = self.steps
         if not only_new or rare or trace.edges - self.found.edges:
             self.found.runs.append(run)
             self.found.edges |= trace.edges

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from irgym.llvmir.interpreter.layout import Kind
+from irgym.llvmir.interpreter.memory_map import SOLE, STACK
 from irgym.llvmir.interpreter.numbers import Value, bits_of, float_of
 from irgym.llvmir.interpreter.traces import Trace
 from irgym.llvmir.worlds.numbers import mixed
@@ -32,7 +33,7 @@ def replacing(trace: Trace, value: Value, wanted: Sequence[Value]) -> Iterator[C
     """
     for key, (kind, bits) in _drawn(trace):
         if _stands_for(value, kind, bits):
-            for target in wanted:
+            for target in filter(_foreign, wanted):
                 new = _as_bits(target, kind)
                 if new is not None:
                     yield {key: new}
@@ -40,10 +41,10 @@ def replacing(trace: Trace, value: Value, wanted: Sequence[Value]) -> Iterator[C
 
 def shifting(trace: Trace, value: Value, wanted: Sequence[Value]) -> Iterator[Change]:
     """Yield changes of drawn values that may be a term of an operand; see `replacing`."""
-    for key, (kind, bits) in _drawn(trace):
+    for key, (kind, bits) in _drawn(trace) if _foreign(value) else ():
         if kind.name == "ptr" or _stands_for(value, kind, bits):
             continue
-        for target in wanted:
+        for target in filter(_foreign, wanted):
             if isinstance(target, float) and isinstance(value, float) and kind.floating:
                 new = _as_bits(float_of(bits, kind.size) + (target - value), kind)
             elif isinstance(target, int) and isinstance(value, int) and not kind.floating:
@@ -59,6 +60,11 @@ def redrawing(trace: Trace, world: World) -> Iterator[Change]:
     for place, (key, (kind, _)) in enumerate(_drawn(trace)):
         other = World(mixed(world.seed, place), world.known, STYLES[place % len(STYLES)])
         yield {key: other.bits(key, kind)}
+
+
+def _foreign(value: Value) -> bool:
+    """Say whether a value may come from outside: the address of a variable or an allocation may not."""
+    return not isinstance(value, int) or not STACK <= value < SOLE
 
 
 def _drawn(trace: Trace) -> Sequence[tuple[int, tuple[Kind, int]]]:

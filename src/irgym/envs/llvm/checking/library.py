@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from irgym.envs.llvm.checking.observing import Observer
 from irgym.llvmir.interpreter.calls import Access, Call
+from irgym.llvmir.interpreter.layout import Kind
 from irgym.llvmir.interpreter.memory import BYTE
 from irgym.llvmir.interpreter.numbers import Value, arithmetic, remainder, single
 from irgym.llvmir.interpreter.poison import POISON, Endless, Undefined
@@ -21,6 +22,9 @@ Function = Callable[[Any, Call, tuple[Value, ...]], Value]
 
 LONGEST = 4096
 """Greatest number of bytes that a function on texts reads."""
+
+WIDE = Kind("i32", 4, 32)
+"""The type of wide characters on Linux."""
 
 _READS = Access(True, False, True, False, False, False)
 _CONVERSION = re.compile(rb"%[-+ #0]*(?:\*|\d+)?(?:\.(?:\*|\d+)?)?(?:hh|h|ll|l|z|j|t|L)?[a-zA-Z%]")
@@ -63,6 +67,18 @@ def _text(machine: Observer, address: Value, limit: int | None = None) -> bytes:
 
 def _length(machine: Observer, _: Call, arguments: tuple[Value, ...]) -> Value:
     return len(_text(machine, *arguments))
+
+
+def _wide_length(machine: Observer, _: Call, arguments: tuple[Value, ...]) -> Value:
+    """Run `wcslen`: return the number of characters of 4 bytes before the zero."""
+    for count in range(LONGEST):
+        character = machine.memory.load(arguments[0] + count * WIDE.size, WIDE)
+        if character is POISON:
+            raise Undefined("a function on texts reads poison")
+        if not character:
+            machine.work += count
+            return count
+    raise Endless("it reads too many bytes")
 
 
 def _order(machine: Observer, first: bytes, second: bytes) -> Value:
@@ -147,16 +163,16 @@ def _allocated(machine: Observer, call: Call, arguments: tuple[Value, ...]) -> V
     return machine.allocate(name, arguments[-1], zeros=False)
 
 
-def _resized(machine: Observer, _: Call, arguments: tuple[Value, ...]) -> Value:
+def _resized(machine: Observer, call: Call, arguments: tuple[Value, ...]) -> Value:
     old, size = arguments
     if old is POISON or size is POISON:
         raise Undefined("a call takes poison")
+    region = machine.memory.region(old) if old else None
+    if old and region is None:
+        return machine.resize(call, old, size)
     new = machine.allocate("realloc" if old else "malloc", size, zeros=False)
-    if not old or not new:
+    if region is None or not new:
         return new
-    region = machine.memory.region(old)
-    if region is None or region.made_up:
-        raise Endless("memory that others know is reallocated")
     kept = min(size, region.size)
     if kept > LONGEST * 16:
         raise Endless("it copies too many bytes")
@@ -346,6 +362,7 @@ LIBRARY: Mapping[str, Function] = {
     **dict.fromkeys(("memset", "bzero"), _filled),
     **dict.fromkeys(("malloc", "calloc"), _allocated),
     **dict.fromkeys(("strlen", "strnlen"), _length),
+    "wcslen": _wide_length,
     **dict.fromkeys(("strcmp", "strncmp", "memcmp", "bcmp"), _compared),
     **dict.fromkeys(("strchr", "strrchr", "memchr"), _found),
     **dict.fromkeys(("strcpy", "stpcpy", "strncpy", "strcat", "strncat"), _copied),

@@ -1,15 +1,17 @@
 """Comparison of the memory and the values of a run with those of the original's run.
 
-Variables and allocations have other addresses in the two runs. Those that others see are matched when their
-addresses are seen for the first time: equal places in calls, results and memory hold equal objects.
+Variables and allocations have other addresses in the two runs, and passes merge, split and remove them. An
+event shows a graph: objects at equal places in its arguments and in the memory that others see are matched,
+and matched objects must have equal content wherever the original's is defined. A match lasts while the
+original's object lives if others may know its address, otherwise for the event only.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from irgym.envs.llvm.checking.reaching import Reach
-from irgym.envs.llvm.checking.records import Record, is_local, is_outer, is_variable
-from irgym.llvmir.interpreter.memory import KNOWN, PAGE, PAGE_BITS, UNTOUCHED, Memory
+from irgym.envs.llvm.checking.records import Happening, Record, is_local, is_outer
+from irgym.llvmir.interpreter.memory import KNOWN, PAGE_BITS, UNTOUCHED, Memory
 from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS, STACK
 from irgym.llvmir.interpreter.numbers import float_of
 from irgym.llvmir.interpreter.poison import POISON
@@ -34,6 +36,7 @@ class Likeness:
 
     Attributes:
         twins: Region of the run by the region of the original, for matched objects.
+        sources: Region of the original whose random bytes a region of the run has where nothing wrote it.
         initial: Random bytes of the run by the original's addresses.
     """
 
@@ -46,67 +49,44 @@ class Likeness:
         self._memory = memory
         self._reach = Reach(original, memory)
         self._changed = changed
-        self._model: dict[int, int] = {}
+        self._model: dict[int, dict[int, int]] = {}
+        self._random: set[int] = set()
+        self._dead: set[int] = set()
         self._pending: set[int] = set()
         self._shown: set[int] = set()
         self.twins: dict[int, int] = {}
         self._origins: dict[int, int] = {}
         self._bound: set[int] = set()
-        self._recent: frozenset[int] = frozenset()
+        self._lasting: frozenset[int] = frozenset()
+        self.sources: dict[int, int] = {}
         self.initial: dict[int, int] = {}
 
     def match(self, wanted: int, found: int) -> bool:
-        """Take a region of the run for one of the original; say whether both can be matched.
-
-        Passes merge variables that do not live at the same time, and leave out copies of them. So a variable
-        may be matched again in another event; what others see of it is then compared from the beginning.
-        """
-        if self.twins.get(wanted) != found or self._origins.get(found) != wanted:
-            twin, origin = self.twins.get(wanted, found), self._origins.get(found, wanted)
-            if (twin, origin) != (found, wanted) and not self._may_be_matched_again(wanted, found):
+        """Take a region of the run for one of the original; say whether both can be matched."""
+        if wanted in self._dead:
+            return True
+        twin, origin = self.twins.get(wanted), self._origins.get(found)
+        if twin != found:
+            matched = [] if twin is None else [wanted]
+            matched += [] if origin is None else [origin]
+            if any(number in self._bound or number in self._lasting for number in matched):
                 return False
-            if origin != wanted:
-                self._carry(found, origin, wanted)
-            self._origins.pop(twin, None)
-            self.twins.pop(origin, None)
-            self._shown -= {wanted, origin}
+            for number in matched:
+                self._unmatch(number)
             self.twins[wanted] = found
             self._origins[found] = wanted
-        self._bound |= {wanted, -found}
+        self._bound.add(wanted)
         return True
 
-    def _carry(self, found: int, before: int, wanted: int) -> None:
-        """Keep of a variable what the original's other variable holds too; the rest is as if never written.
+    def _unmatch(self, wanted: int) -> None:
+        self._shown.discard(wanted)
+        if wanted in self.twins:
+            del self._origins[self.twins.pop(wanted)]
 
-        Args:
-            found: The region of the run.
-            before: The original's region that it was matched with.
-            wanted: The one that it is matched with now.
-        """
-        memory, low = self._memory, found << REGION_BITS
-        drawn = [place & _OFFSETS for place in self._record.initial if place >> REGION_BITS == before]
-        for offset in drawn:
-            if (wanted << REGION_BITS | offset) in self._model and memory.byte(low | offset) == UNWRITTEN:
-                memory.put(
-                    low | offset,
-                    bytes([self._record.initial[before << REGION_BITS | offset]]),
-                    bytes([KNOWN]),
-                )
-        for page, (_, marks) in memory.pages.items():
-            if page << PAGE_BITS >> REGION_BITS == found:
-                for place in range(PAGE):
-                    address = page << PAGE_BITS | place
-                    origin = wanted << REGION_BITS | (address & _OFFSETS)
-                    if marks[place] and origin not in self._model and address not in self._recent:
-                        marks[place] = UNTOUCHED
-
-    def _may_be_matched_again(self, wanted: int, found: int) -> bool:
-        return (
-            is_variable(wanted)
-            and is_variable(found)
-            and wanted not in self._bound
-            and -found not in self._bound
-        )
+    def given(self, number: int) -> None:
+        """Match an argument that the caller passes by value: a variable with random content in both runs."""
+        self.twins[number] = self._origins[number] = self.sources[number] = number
+        self._random.add(number)
 
     def there(self, address: int) -> int | None:
         """Return the run's address of the original's address; None if the object is unmatched."""
@@ -155,21 +135,63 @@ class Likeness:
         content = region.content[0] if region.content else bytes(region.size)
         return content[(address & _OFFSETS) - (1 << (REGION_BITS - 1)) :] + b"."
 
-    def advance(self, wanted: Mapping[int, int], found: Mapping[int, int]) -> None:
-        """Note the writes of the two runs since the last call.
+    def advance(self, ended: frozenset[int], renewed: frozenset[int]) -> None:
+        """Begin an event.
+
+        Args:
+            ended: Objects of the original whose life ended since the last event.
+            renewed: Variables of the original that began another life since then.
+        """
+        self._bound = set()
+        self._dead = (self._dead | ended) - renewed
+        self._lasting -= ended | renewed
+        for number in ended | renewed:
+            self._unmatch(number)
+            self._model.pop(number, None)
+        self._random -= ended | renewed
+
+    def note(self, wanted: Mapping[int, int], found: Iterable[int]) -> None:
+        """Note writes.
 
         Args:
             wanted: Content of the bytes that the original wrote, by address.
-            found: Likewise for the run.
+            found: Addresses of the bytes that the run wrote.
         """
-        self._bound = set()
-        self._recent = frozenset(found)
-        self._model.update(wanted)
+        for address, byte in wanted.items():
+            self._model.setdefault(address >> REGION_BITS, {})[address] = byte
         self._pending.update(wanted)
         for address in found:
             origin = self.back(address)
             if origin is not None:
                 self._pending.add(origin)
+
+    def settle(self, happening: Happening) -> None:
+        """End an event: others know what it shows, and what they may write is random from now on."""
+        self._lasting = happening.escaped
+        for number in happening.handed:
+            if not is_local(number << REGION_BITS) or number in self._record.zeros:
+                continue
+            twin = self.twins.get(number)
+            known = number in self._random and twin is not None and self.sources.get(twin) == number
+            self._random.add(number)
+            if not known and twin is not None and twin in self._memory.regions:
+                self._randomise(number, twin)
+
+    def _randomise(self, number: int, twin: int) -> None:
+        """Make those bytes of an object random that the original has not written, as they are there."""
+        written = self._model.get(number, {})
+        low, high = twin << REGION_BITS, number << REGION_BITS
+        for address, byte in written.items():
+            place = low | (address & _OFFSETS)
+            if byte >= 0 and self._memory.byte(place) == UNWRITTEN:
+                self._memory.put(place, bytes([byte]), bytes([KNOWN]))
+        for page in self._memory.pages_of(twin):
+            marks, begin = self._memory.pages[page][1], page << PAGE_BITS & _OFFSETS | high
+            for place in [place for place, mark in enumerate(marks) if mark]:
+                if begin + place not in written:
+                    marks[place] = UNTOUCHED
+        self._memory.regions[twin].made_up, self._memory.regions[twin].zeros = True, False
+        self.sources[twin] = number
 
     def compare(self, seen: frozenset[int], scope: frozenset[int] | None) -> None:
         """Compare the memory that others see.
@@ -186,7 +208,7 @@ class Likeness:
             fresh = {number for number in seen - self._shown if self._matched(number)}
             self._shown |= fresh
             if fresh:
-                self._pending.update(place for place in self._model if place >> REGION_BITS in fresh)
+                self._pending.update(place for number in fresh for place in self._model.get(number, ()))
             self._pending = {place for place in self._pending if self._visible(place, seen)}
             due = [place for place in self._pending if scope is None or place >> REGION_BITS in scope]
             if not due:
@@ -208,26 +230,47 @@ class Likeness:
         if not address % 8:
             self._match_word(address)
         wanted = self._wanted(address)
+        if wanted == -1 or (wanted is None and self._undefined(address >> REGION_BITS)):
+            return
         found = self._found(address)
         if wanted is None:
             wanted = self.initial.get(address)
-        if wanted == found or wanted == -1 or self._excused(address):
+        if wanted == found or self._excused(address):
             return
         raise Differs(f"{self._called(address)} differs")
 
+    def _undefined(self, number: int) -> bool:
+        """Say whether what the original has not written of an object is undefined."""
+        return (
+            is_local(number << REGION_BITS)
+            and number not in self._random
+            and number not in self._record.zeros
+        )
+
     def _wanted(self, address: int) -> int | None:
         """Return a byte of the original: -1 for any, None if it was never touched."""
-        known = self._model.get(address)
+        known = self._model.get(address >> REGION_BITS, {}).get(address)
         return self._initially(address) if known is None else known
 
     def _found(self, address: int) -> int | None:
         place = self.there(address)
-        found = UNWRITTEN if place is None else self._memory.byte(place)
-        if found == UNWRITTEN and place is not None and is_local(place):
-            region = self._memory.regions.get(place >> REGION_BITS)
-            if region is not None and region.zeros:
-                return 0
-        return self._initially(address) if found == UNWRITTEN else found
+        if place is None:
+            return None
+        found = self._memory.byte(place)
+        if found != UNWRITTEN or not is_local(place):
+            return self._initially(address) if found == UNWRITTEN else found
+        region = self._memory.regions.get(place >> REGION_BITS)
+        if region is not None and region.zeros:
+            return 0
+        shown = self.shown(place)
+        return None if shown is None else self._record.initial.get(shown, self.initial.get(shown))
+
+    def shown(self, address: int) -> int | None:
+        """Return the original's address of a random byte of the run; None if there is none."""
+        if not is_local(address):
+            return address
+        source = self.sources.get(address >> REGION_BITS)
+        return None if source is None else source << REGION_BITS | (address & _OFFSETS)
 
     def _initially(self, address: int) -> int | None:
         if GLOBALS <= address < CODE:
@@ -237,7 +280,7 @@ class Likeness:
                 return region.content[0][place] if region.content else 0
         if address >> REGION_BITS in self._record.zeros:
             return 0
-        return self._record.initial.get(address)
+        return None if self._undefined(address >> REGION_BITS) else self._record.initial.get(address)
 
     def _match_word(self, address: int) -> None:
         """Match the objects to which equal places in memory point, even where the addresses are equal."""

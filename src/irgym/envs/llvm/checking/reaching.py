@@ -4,16 +4,12 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import cast
 
-from irgym.envs.llvm.checking.records import is_local
-from irgym.llvmir.interpreter.memory import PAGE, PAGE_BITS, Memory
-from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS
+from irgym.llvmir.interpreter.memory import PAGE, Memory
+from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, REGION_BITS, SOLE, STACK
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.program import Program
-from irgym.llvmir.ir.modules import LOCAL_LINKAGES
-from irgym.llvmir.ir.syntax import spaced
 
 _WORDS = struct.Struct(f"<{PAGE // 8}Q")
-_PAGES = REGION_BITS - PAGE_BITS
 
 
 class Reach:
@@ -33,17 +29,17 @@ class Reach:
 
     def private(self, address: int) -> bool:
         """Say whether an address is that of a private object."""
-        if is_local(address):
-            return True
-        return GLOBALS <= address < CODE and internal(self._program, address >> REGION_BITS)
+        if address < GLOBALS or address >= SOLE:
+            return False
+        return address >= STACK or (address < CODE and self._program.internal(address >> REGION_BITS))
 
     def behind(self, numbers: Iterable[int]) -> frozenset[int]:
-        """Return the private regions that pointers lead to from some private regions, these included."""
+        """Return the living private regions to which pointers lead from some, these included."""
         found: set[int] = set()
         waiting = list(numbers)
         while waiting:
             number = waiting.pop()
-            if number not in found:
+            if number not in found and number not in self._memory.dead:
                 found.add(number)
                 waiting += self._inside(number)
         return frozenset(found)
@@ -75,14 +71,7 @@ class Reach:
 
     def _inside(self, number: int) -> list[int]:
         found: list[int] = []
-        for page in [page for page in self._memory.pages if page >> _PAGES == number]:
+        for page in self._memory.pages_of(number):
             words = _WORDS.unpack(self._memory.pages[page][0])
             found += [word >> REGION_BITS for word in words if word >= GLOBALS and self.private(word)]
         return found
-
-
-def internal(program: Program, number: int) -> bool:
-    """Say whether a region is that of a variable or a constant with internal linkage."""
-    name = program.global_at(number << REGION_BITS)
-    head = program.module.entries.get(name, "").partition(" = ")[2]
-    return bool(LOCAL_LINKAGES & {*spaced(head)[:1]}) or not name

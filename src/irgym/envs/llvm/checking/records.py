@@ -16,12 +16,18 @@ class Happening(Event):
     Attributes:
         seen: Numbers of the private regions that the callee can reach.
         scope: Numbers of the regions to which its accesses are confined; None for none.
-        handed: Numbers of the private regions that it may write.
+        handed: Numbers of the regions that it may write.
+        escaped: Numbers of the private regions whose addresses others may know afterwards.
+        ended: Numbers of the private regions whose life ended since the last event.
+        renewed: Numbers of the variables that began another life since the last event, and live.
     """
 
     seen: frozenset[int] = frozenset()
     scope: frozenset[int] | None = None
     handed: frozenset[int] = frozenset()
+    escaped: frozenset[int] = frozenset()
+    ended: frozenset[int] = frozenset()
+    renewed: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,7 @@ class Record(Trace):
         reachable: Private regions that the caller sees at the end.
         zeros: Allocations whose unwritten bytes are 0.
         allocations: Allocations, in order: function, size, and whether it succeeded.
+        left: Numbers of the private regions whose life ended since the last event.
     """
 
     happenings: tuple[Happening, ...]
@@ -43,6 +50,7 @@ class Record(Trace):
     reachable: frozenset[int]
     zeros: frozenset[int]
     allocations: tuple[tuple[str, int, bool], ...]
+    left: frozenset[int]
 
 
 def is_local(address: Value) -> bool:

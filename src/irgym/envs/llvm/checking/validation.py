@@ -1,6 +1,7 @@
 """Comparison of a module after LLVM's passes with the module before them, by runs in random worlds."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
@@ -35,11 +36,18 @@ TOLERANCE = "bit for bit"
 STEPS, PATIENT = 6_000, 60_000
 """Greatest number of instructions of a run, and while no run of a function has ended so far."""
 
-FUNCTION_STEPS, MODULE_STEPS = 400_000, 5_000_000
+FUNCTION_STEPS, MODULE_STEPS = 400_000, 2_000_000
 """Approximate greatest number of instructions of all runs of a function of the original, and of a module."""
 
-LONGER = 5
-"""Limit on the instructions of the optimised form, as a multiple of those of the original."""
+LEAST_STEPS = 20_000
+"""The same of a function where little is left for the module."""
+
+RUN_STEPS = 200
+"""Number of instructions that take as long as the begin and the end of a run."""
+
+LONGER, DEEPER = 5, 3
+"""Limits on the instructions and on the depth of calls of the optimised form, as multiples of the original's:
+passes move parts of functions to new functions."""
 
 _TEXT = re.compile(r' constant (\[\d+ x i8\]) (c".*?")(?:, |$)')
 _TRIES, _WORLDS = 600, 96
@@ -133,6 +141,8 @@ class Comparison:
             steps=STEPS,
             patient=PATIENT,
             tries=_TRIES,
+            run_steps=RUN_STEPS,
+            drawn_share=0.5,
         )
 
     def compare(self) -> Validation:
@@ -141,7 +151,7 @@ class Comparison:
         todo = entries(self._before, self._after)
         self._sharing = partners(self._before, todo)
         for number, entry in enumerate(todo):
-            self._entry(entry, findings, self._left // (len(todo) - number))
+            self._entry(entry, findings, max(self._left // (len(todo) - number), LEAST_STEPS))
         return _told(findings, len(todo), self._inputs)
 
     def _entry(self, entry: Entry, findings: Findings, steps: int) -> None:
@@ -157,13 +167,10 @@ class Comparison:
         if not sharing and unchanged(self._before.module, self._after.module, entry):
             findings.unchanged += 1
             return
-        if steps < STEPS:
-            findings.blind.append(f"{name} (no time left)")
-            return
         try:
             self._pairs = self._both(sharing)
             code, other = self._before.code(entry.name), self._after.code(entry.other)
-            explorer = self._explored(code, other, min(steps, FUNCTION_STEPS))
+            explorer = self._explored(code, other, steps)
         except Unsupported as error:
             findings.blind.append(f"{name} ({error})")
             return
@@ -171,8 +178,7 @@ class Comparison:
         findings.branches |= explorer.edges
         findings.taken |= explorer.found.edges & explorer.edges
         if not explorer.found.runs:
-            why = dict(explorer.found.failures.most_common(1))
-            findings.blind.append(f"{name} ({next(iter(why), 'no inputs')})")
+            findings.blind.append(f"{name} ({_in_vain(explorer.found.failures)})")
             return
         unsupported = ""
         for run in explorer.found.runs:
@@ -194,7 +200,8 @@ class Comparison:
         names = reached(self._before.module, code.function.name)[1:]
         others = [self._before.code(name) for name in names]
         lines = [line for each in (code, other, *others) for line in _lines(each)]
-        setting = replace(self._setting, all_steps=steps)
+        vain = FUNCTION_STEPS if self._left > 0 else LEAST_STEPS
+        setting = replace(self._setting, all_steps=min(steps, FUNCTION_STEPS), vain_steps=vain)
         known = replace(known_in(lines), texts=tuple(sorted(self._texts(lines))))
         explorer = Explorer(self._before, code, known, self._seed, setting, others)
         explorer.draw(range(_WORLDS * self._inputs))
@@ -239,6 +246,7 @@ class Comparison:
             self._after, run.world, steps, record, turn=True, original=self._before, kept=self._kept
         )
         observer.partners = [second for _, second in self._pairs]
+        observer.deepest *= DEEPER
         try:
             observer.run(other)
         except Differs as error:
@@ -255,6 +263,14 @@ class Comparison:
 
 def _lines(code: Code) -> Sequence[str]:
     return [instruction.text for _, instruction in code.function]
+
+
+def _in_vain(failures: Counter[str]) -> str:
+    """Return why no run of the original counts."""
+    if not failures:
+        return "no inputs"
+    why, count = failures.most_common(1)[0]
+    return f"in none of {failures.total()} worlds its behaviour is defined, {count} times since: {why}"
 
 
 def _told(findings: Findings, functions: int, inputs: int) -> Validation:
