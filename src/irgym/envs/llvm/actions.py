@@ -86,7 +86,7 @@ SINGLE = (
         "libcalls-shrinkwrap load-store-vectorizer loop-data-prefetch loop-distribute loop-fusion "
         "loop-load-elim loop-simplify loop-sink loop-unroll loop-vectorize loop-versioning "
         "lower-constant-intrinsics lower-expect lower-switch mem2reg memcpyopt mergeicmps mldst-motion "
-        "nary-reassociate newgvn partially-inline-libcalls reassociate reg2mem sccp scalarizer "
+        "nary-reassociate partially-inline-libcalls reassociate reg2mem sccp scalarizer "
         "separate-const-offset-from-gep simplifycfg sink slp-vectorizer slsr speculative-execution sroa "
         "tailcallelim typepromotion vector-combine",
     ),
@@ -112,8 +112,9 @@ SINGLE = (
 Left out are passes that instrument code (sanitizers, profiles), that prepare the generation of code, that
 change what a module means to others (`internalize`, `strip`), that drop the order of atomics or exceptions
 (`lower-atomic`, `lower-invoke`), and those for other targets. So are the attributors: that of LLVM 23.1.4
-takes the variable of a loop for its first value (`compare_numbers` of the kernel signals.c never ends). So is
-`gvn-sink`, which now and then makes different modules of equal ones.
+takes the variable of a loop for its first value (`compare_numbers` of the kernel signals.c never ends). So are
+`newgvn`, which drops a store in a loop (`multiply_numbers`, after `gvn` and `dse`), and `gvn-sink`, which now and
+then makes different modules of equal ones.
 """
 
 PASSES = (*PIPELINES, *GROUPS, *SINGLE)
