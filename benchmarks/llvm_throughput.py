@@ -49,7 +49,7 @@ class Throughput:
     """Seconds of each run."""
     repeats: int = 3
     """Runs of each kind; the median is reported."""
-    lockstep: int = 32
+    lockstep: int = 64
     """Episodes side by side."""
     modules: int = 20
     """Modules of packages."""
