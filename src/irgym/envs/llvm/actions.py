@@ -112,9 +112,9 @@ SINGLE = (
 Left out are passes that instrument code (sanitizers, profiles), that prepare the generation of code, that
 change what a module means to others (`internalize`, `strip`), that drop the order of atomics or exceptions
 (`lower-atomic`, `lower-invoke`), and those for other targets. So are the attributors: that of LLVM 23.1.4
-takes the variable of a loop for its first value (`compare_numbers` of the kernel signals.c never ends). So are
-`newgvn`, which drops a store in a loop (`multiply_numbers`, after `gvn` and `dse`), and `gvn-sink`, which now and
-then makes different modules of equal ones.
+takes the variable of a loop for its first value (`compare_numbers` of the kernel signals.c never ends). So
+are `newgvn`, which drops a store in a loop (`multiply_numbers`, after `gvn` and `dse`), and `gvn-sink`, which
+now and then makes different modules of equal ones.
 """
 
 PASSES = (*PIPELINES, *GROUPS, *SINGLE)
