@@ -15,7 +15,7 @@ from irgym.llvmir.programs.machines import MACHINES
 from irgym.measure.machine import cache_dir
 
 TIMEOUT_S = 300.0
-"""Time limit of clang for a file, in seconds."""
+"""Time limit of a call, in seconds. On first use, ziglang builds libraries, which takes some ten seconds."""
 
 SHOWN = 2
 """Number of clang's messages that an error quotes."""
@@ -89,14 +89,29 @@ def preprocessed(
     return _made(source, target, (*flags, "-E", *options))
 
 
-def zig_environment(folder: str) -> dict[str, str]:
-    """Return the environment variables of a call of zig.
+def zig_cc(arguments: Sequence[str], folder: str) -> "subprocess.CompletedProcess[str]":
+    """Run ziglang's C compiler, and return what it said and how it ended.
 
     Args:
-        folder: Where files go that only this call needs.
+        arguments: Options and files, with absolute paths.
+        folder: Where it runs, and where files go that only this call needs.
+
+    Raises:
+        BackendError: It is not installed.
+        subprocess.TimeoutExpired: It took longer than `TIMEOUT_S`.
     """
+    clang_version()
     others = {name: value for name, value in os.environ.items() if name != SEARCHED}
-    return {**others, "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": folder}
+    return subprocess.run(
+        [sys.executable, "-m", "ziglang", "cc", *arguments],
+        env={**others, "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": folder},
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        timeout=TIMEOUT_S,
+        check=False,
+    )
 
 
 def included(text: bytes) -> set[str]:
@@ -105,23 +120,12 @@ def included(text: bytes) -> set[str]:
 
 
 def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
-    clang_version()
     machine = MACHINES[target]
     with TemporaryDirectory(prefix="irgym-") as folder:
         made = Path(folder) / "made"
-        command = [sys.executable, "-m", "ziglang", "cc", "-target", machine.platform, f"-mcpu={machine.zig}"]
-        command += [*options, "-o", str(made), str(source.absolute())]
+        chosen = ("-target", machine.platform, f"-mcpu={machine.zig}", *options)
         try:
-            done = subprocess.run(
-                command,
-                env=zig_environment(folder),
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
-            )
+            done = zig_cc([*chosen, "-o", str(made), str(source.absolute())], folder)
         except subprocess.TimeoutExpired as error:
             raise ProgramError(
                 f"{source.name}: clang took longer than {TIMEOUT_S:g} s: choose a smaller file"

@@ -19,7 +19,7 @@ from irgym.llvmir.interpreter.program import Program
 from irgym.llvmir.interpreter.traces import Differs, plain
 
 UNWRITTEN = -2
-"""Result of `Memory.byte` for a byte that nothing has written."""
+"""Result of `Memory.byte` for a byte that was never written."""
 
 _OFFSETS = (1 << REGION_BITS) - 1
 

@@ -262,7 +262,7 @@ class Module:
         """
         parts, inner, ran = self._looked(), on_functions(passes), True
         if parts and inner:
-            error, ran = parts.run(inner, self.machine, self._library.options)
+            error, ran = parts.run(passes, inner, self.machine, self._library.options)
             if not parts.readable:
                 self._parts = None
         else:

@@ -1,13 +1,13 @@
 """Child side: functions of a module with hashes of what they are, and passes on those that they may change.
 
-Bitcode shows all that a module is, too, but takes as long to write as passes take to run. Hashes of functions
-come in a tenth of that. They also tell which functions a pass is known to leave as they are; see
-native/skipping.c.
+Bitcode shows all that a module is, too, but takes two to three times as long. Hashes also tell which
+functions a pass is known to leave as they are; see native/skipping.c.
 """
 
 import ctypes
 import sys
 from ctypes import POINTER, byref, c_char_p, c_int, c_void_p
+from functools import lru_cache
 
 DIGEST_BYTES = 16
 """Length of a hash."""
@@ -37,7 +37,7 @@ class Hashing:
         self.digest.argtypes = [p, c_char_p]
         self.run = native.irgym_run_on_functions
         self.run.restype = p
-        self.run.argtypes = [p, p, c_char_p, p, p, POINTER(c_int), POINTER(c_int)]
+        self.run.argtypes = [p, p, c_char_p, c_char_p, p, p, POINTER(c_int), POINTER(c_int)]
         native.irgym_known.restype = p
         self.known: int = native.irgym_known()
 
@@ -83,22 +83,25 @@ class Parts:
         """Number of instructions."""
         return int(self._hashing.digest(self._handle, ctypes.create_string_buffer(DIGEST_BYTES)))
 
-    def run(self, passes: str, machine: int, options: int) -> tuple[int | None, bool]:
+    def run(self, passes: str, inner: str, machine: int, options: int) -> tuple[int | None, bool]:
         """Run passes of functions; return LLVM's error, if any, and whether they ran on any function.
 
         Args:
-            passes: The passes, as LLVM's opt takes them for a function.
+            passes: The passes, as LLVM's opt takes them for a module.
+            inner: The same for a function: see `on_functions`.
             machine: The target machine.
             options: Options of the passes.
         """
         ran, readable = c_int(), c_int()
+        texts = passes.encode(), inner.encode()
         error = self._hashing.run(
-            self._hashing.known, self._handle, passes.encode(), machine, options, byref(ran), byref(readable)
+            self._hashing.known, self._handle, *texts, machine, options, byref(ran), byref(readable)
         )
         self.readable = bool(readable.value)
         return error, ran.value > 0
 
 
+@lru_cache
 def on_functions(passes: str) -> str:
     """Return what a list of passes runs on each function; empty if it does more than that."""
     if not passes.startswith(_WRAPPER) or not passes.endswith(")"):

@@ -2,7 +2,6 @@
 
 import re
 import subprocess
-import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,15 +9,12 @@ from tempfile import TemporaryDirectory
 
 from irgym.base.errors import ProgramError
 from irgym.envs.llvm.compiling.modules import ProgramModules
-from irgym.llvmir.programs.clang import clang_version, zig_environment
+from irgym.llvmir.programs.clang import TIMEOUT_S, clang_version, zig_cc
 from irgym.measure.store import Store, digest, stem_of
 from irgym.measure.target import host_target
 
 OPTIONS = ("-O2", "-lm", "-lpthread", "-ldl")
 """Options after the object file. With -O2, ziglang's start code and libraries are optimised ones."""
-
-TIMEOUT_S = 300.0
-"""Time limit: on first use, ziglang builds the start code and libraries, which takes some ten seconds."""
 
 REMEDY = "name a program with a main, such as llvm://programs/nbody.c, or choose another objective than time"
 
@@ -43,29 +39,12 @@ def executable(code: bytes, name: str) -> Generator[Path]:
         BackendError: ziglang is not installed.
         ProgramError: It does not link: it has no `main`, or needs symbols that the C library lacks.
     """
-    clang_version()
     with TemporaryDirectory(prefix="irgym-") as folder:
         source, program = Path(folder, "program.o"), Path(folder, "program")
         source.write_bytes(code)
-        command = [
-            sys.executable,
-            "-m",
-            "ziglang",
-            "cc",
-            "-target",
-            f"{host_target().architecture}-linux-gnu",
-        ]
+        machine = ("-target", f"{host_target().architecture}-linux-gnu")
         try:
-            done = subprocess.run(
-                [*command, "-o", str(program), str(source), *OPTIONS],
-                env=zig_environment(folder),
-                cwd=folder,
-                capture_output=True,
-                text=True,
-                errors="replace",
-                timeout=TIMEOUT_S,
-                check=False,
-            )
+            done = zig_cc([*machine, "-o", str(program), str(source), *OPTIONS], folder)
         except subprocess.TimeoutExpired as error:
             raise ProgramError(f"{name}: linking took longer than {TIMEOUT_S:g} s: try again") from error
         if done.returncode or not program.is_file():

@@ -1,12 +1,10 @@
 """Build of the C that walks through modules, by ziglang, once per machine."""
 
-import subprocess
-import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from irgym.base.errors import BackendError
-from irgym.llvmir.programs.clang import clang_version, zig_environment
+from irgym.llvmir.programs.clang import clang_version, zig_cc
 from irgym.measure.store import Store, digest
 
 FOLDER = Path(__file__).parent
@@ -15,9 +13,6 @@ FLAGS = ("-O2", "-shared", "-fPIC", "-fvisibility=default", "-fno-sanitize=undef
 
 STORE = Store("llvm/native", ".so")
 """Built libraries."""
-
-TIMEOUT_S = 300.0
-"""Time limit of the build."""
 
 
 def build() -> Path:
@@ -35,17 +30,7 @@ def build() -> Path:
 def _built() -> bytes:
     with TemporaryDirectory(prefix="irgym-") as folder:
         made = Path(folder) / "made.so"
-        command = [sys.executable, "-m", "ziglang", "cc", *FLAGS, "-o", str(made)]
-        done = subprocess.run(
-            [*command, *map(str, sorted(FOLDER.glob("*.c")))],
-            env=zig_environment(folder),
-            cwd=folder,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=TIMEOUT_S,
-            check=False,
-        )
+        done = zig_cc([*FLAGS, "-o", str(made), *map(str, sorted(FOLDER.glob("*.c")))], folder)
         if done.returncode:
             raise BackendError(
                 f"ziglang cannot build what irgym needs for llvm: {done.stderr.strip()[-300:]}"

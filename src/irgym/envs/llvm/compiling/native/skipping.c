@@ -154,13 +154,12 @@ static struct digest frame_of(const struct parts *parts, int *readable) {
 struct running {
   struct known *known;
   struct parts *parts;
-  const char *passes;
+  const struct digest *keys;  /* of each function with the passes */
+  const char *passes, *inner; /* for a module, and for a function */
   LLVMTargetMachineRef machine;
   LLVMPassBuilderOptionsRef options;
-  struct digest name;
-  int unknown;   /* functions that the passes may change */
-  int same;      /* whether the frame is as it was */
-  int *readable; /* whether the hashes still show all that the module is */
+  int same;                   /* whether the frame is as it was */
+  int *readable;              /* whether the hashes still show all that the module is */
 };
 
 /* Hashes a function after a run; returns whether it is as before. */
@@ -175,8 +174,8 @@ static LLVMErrorRef run_on_each(struct running *run, char *changed) {
   for (int place = 0; place < run->parts->count; place++) {
     struct part *part = &run->parts->part[place];
     changed[place] = 1;
-    if (run->same && is_known(run->known, key_of(run->parts, part, run->name))) continue;
-    LLVMErrorRef error = LLVMRunPassesOnFunction(part->function, run->passes, run->machine, run->options);
+    if (run->same && is_known(run->known, run->keys[place])) continue;
+    LLVMErrorRef error = LLVMRunPassesOnFunction(part->function, run->inner, run->machine, run->options);
     if (error) return error;
     changed[place] = !rehash(run, part);
     if (changed[place] && !equal(frame_of(run->parts, run->readable), run->parts->frame)) run->same = 0;
@@ -189,13 +188,7 @@ static LLVMErrorRef run_on_each(struct running *run, char *changed) {
 }
 
 static LLVMErrorRef run_on_all(struct running *run, char *changed) {
-  size_t length = strlen(run->passes);
-  char *wrapped = memory(0, length + 11);
-  memcpy(wrapped, "function(", 9);
-  memcpy(wrapped + 9, run->passes, length);
-  memcpy(wrapped + 9 + length, ")", 2);
-  LLVMErrorRef error = LLVMRunPasses(run->parts->module, wrapped, run->machine, run->options);
-  free(wrapped);
+  LLVMErrorRef error = LLVMRunPasses(run->parts->module, run->passes, run->machine, run->options);
   if (!error) irgym_rename(run->parts->context, run->parts->module);
   for (int place = 0; place < run->parts->count && !error; place++)
     changed[place] = !rehash(run, &run->parts->part[place]);
@@ -205,24 +198,24 @@ static LLVMErrorRef run_on_all(struct running *run, char *changed) {
 /* Runs passes of functions on a module, where they may change something, until there is an error, which is returned.
    `ran` says whether they ran at all, `readable` whether the hashes still show all that the module is. */
 LLVMErrorRef irgym_run_on_functions(struct known *known, struct parts *parts, const char *passes,
-                                    LLVMTargetMachineRef machine, LLVMPassBuilderOptionsRef options, int *ran,
-                                    int *readable) {
+                                    const char *inner, LLVMTargetMachineRef machine,
+                                    LLVMPassBuilderOptionsRef options, int *ran, int *readable) {
   struct hashing name = {0};
-  struct running run = {known, parts, passes, machine, options, {0}, 0, 1, readable};
   struct digest *keys = memory(0, parts->count * sizeof *keys);
+  struct running run = {known, parts, keys, passes, inner, machine, options, 1, readable};
+  int unknown = 0; /* functions that the passes may change */
   char *changed = calloc(parts->count + 1, 1);
   if (!changed) abort();
   add_text(&name, passes);
-  run.name = name.digest;
   *readable = 1;
   for (int place = 0; place < parts->count; place++) {
-    keys[place] = key_of(parts, &parts->part[place], run.name);
-    run.unknown += !is_known(known, keys[place]);
+    keys[place] = key_of(parts, &parts->part[place], name.digest);
+    unknown += !is_known(known, keys[place]);
   }
   LLVMErrorRef error = 0;
-  *ran = run.unknown > 0;
-  if (run.unknown) {
-    int few = LLVMRunPassesOnFunction && run.unknown * SHARE <= parts->count;
+  *ran = unknown > 0;
+  if (unknown) {
+    int few = LLVMRunPassesOnFunction && unknown * SHARE <= parts->count;
     error = few ? run_on_each(&run, changed) : run_on_all(&run, changed);
   }
   if (*ran && !error) {
