@@ -13,12 +13,14 @@ from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.kinds import ActionKind
 from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
+from irgym.search.branches import BRANCHES
 from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_episode, splice
 from irgym.search.request import SearchRequest
 from irgym.search.rollouts import rollout
 from irgym.search.run import run_search
-from irgym.search.session import BRANCHES, Session
+from irgym.search.session import Session
+from irgym.search.walks import alone, follow, together
 
 tasks = st.text("stb", min_size=2, max_size=8).map(rewriting.Rewriting)
 
@@ -78,8 +80,8 @@ def test_a_changed_schedule_keeps_its_meaning(task, seed):
     """The remaining actions name the same operators, in order, and lead to the node's state."""
     rng = np.random.default_rng(seed)
     at = session(task)
-    parents = [random_episode(at, rng)[-1] for _ in range(2)]
-    for child in (mutate(at, parents[0], rng), splice(at, *parents, rng)):
+    parents = [alone(at, random_episode(at, rng))[-1] for _ in range(2)]
+    for child in together(at, [mutate(at, parents[0], rng), splice(at, *parents, rng)]):
         text = child.schedule.text(task.space)
         assert replay(task, Schedule.parse(text, task.space)) == child.state
 
@@ -89,9 +91,9 @@ def test_a_changed_schedule_keeps_its_meaning(task, seed):
 def test_without_one_action_only_those_go_whose_candidate_is_gone(task, seed, place):
     rng = np.random.default_rng(seed)
     at = session(task)
-    actions = random_episode(at, rng)[-1].schedule.actions
+    actions = alone(at, random_episode(at, rng))[-1].schedule.actions
     kept = [*actions[: place % (len(actions) + 1)], *actions[place % (len(actions) + 1) + 1 :]]
-    followed = list(at.follow(at.root, kept)[-1].schedule.actions)
+    followed = list(alone(at, follow(at, at.root, kept))[-1].schedule.actions)
     state = task.initial()
     for action in kept:
         if followed and action == followed[0]:
@@ -107,10 +109,8 @@ def test_a_change_of_parameters_may_take_another_candidate():
     task = rewriting.Rewriting("bsb")
     at = session(task)
     assert at.others(at.root, Action(rewriting.SPLIT, (), "x0")) == [["x2"]]
-    seen = {
-        mutate(at, at.step(at.root, Action(rewriting.SPLIT, (), "x0")), np.random.default_rng(seed))
-        for seed in range(200)
-    }
+    split = at.step(at.root, Action(rewriting.SPLIT, (), "x0"))
+    seen = together(at, [mutate(at, split, np.random.default_rng(seed)) for seed in range(200)])
     assert any(node.schedule.text(task.space) == "split@x2" for node in seen)
 
 

@@ -5,7 +5,7 @@ from itertools import product
 import pytest
 
 from irgym.core.objective import Objective
-from irgym.search import session
+from irgym.search import branches
 from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
@@ -38,7 +38,7 @@ def test_noisy_costs_prove_nothing(task, evaluator):
 
 
 def test_actions_that_were_left_out_prove_nothing(exact, evaluator, monkeypatch):
-    monkeypatch.setattr(session, "BRANCHES", 3)
+    monkeypatch.setattr(branches, "BRANCHES", 3)
     assert not run_search(Exhaustive(), exact, evaluator, SearchRequest(Budget(10_000), 0)).complete
 
 

@@ -16,6 +16,7 @@ from irgym.search.request import SearchRequest
 from irgym.search.rollouts import outcome, rollout
 from irgym.search.run import run_search
 from irgym.search.session import Session
+from irgym.search.walks import alone, follow
 
 SEARCH_NAMES = [name for name in SEARCHES.builtin if name not in ("guided", "rollout", "screened")]
 DEEP = URIS[2]
@@ -49,7 +50,7 @@ def test_slow_transitions_do_not_break_the_time_limit(name):
 
 def test_random_walks_have_effect_at_every_step():
     session = Session(PassTask(DEEP), PassBench(), SearchRequest(Budget(10)))
-    path = random_walk(session, session.root, 20, np.random.default_rng(0))
+    path = alone(session, random_walk(session, session.root, 20, np.random.default_rng(0)))
     assert len(path) == 21
     assert all(before.state.ops != after.state.ops for before, after in pairwise(path))
 
@@ -57,7 +58,9 @@ def test_random_walks_have_effect_at_every_step():
 def test_following_leaves_out_what_does_nothing():
     session = Session(PassTask(URIS[0]), PassBench(), SearchRequest(Budget(10)))
     wordy = Schedule.parse("idle3 fold0 fold0 idle3 fold7 fold1", SPACE)
-    assert session.follow(session.root, wordy.actions)[-1].schedule.text(SPACE) == "fold0 fold1"
+    assert (
+        alone(session, follow(session, session.root, wordy.actions))[-1].schedule.text(SPACE) == "fold0 fold1"
+    )
 
 
 def test_minimising_drops_what_does_nothing_with_few_transitions():

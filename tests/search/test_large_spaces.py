@@ -3,17 +3,18 @@
 import numpy as np
 import pytest
 
-from irgym.search import SEARCHES, session
+from irgym.search import SEARCHES, branches
 from irgym.search.budget import Budget
 from irgym.search.mutation import random_walk
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
 from irgym.search.session import Session
+from irgym.search.walks import alone
 
 
 @pytest.fixture(autouse=True)
 def few_branches(monkeypatch):
-    monkeypatch.setattr(session, "BRANCHES", 3)
+    monkeypatch.setattr(branches, "BRANCHES", 3)
 
 
 def test_a_node_keeps_its_choice(task, evaluator):
@@ -27,9 +28,9 @@ def test_a_node_keeps_its_choice(task, evaluator):
 
 def test_walks_draw_from_all_actions(task, evaluator):
     at, rng = Session(task, evaluator, SearchRequest(Budget(10))), np.random.default_rng(0)
-    first = {random_walk(at, at.root, 1, rng)[-1].schedule.actions[0] for _ in range(200)}
+    first = {alone(at, random_walk(at, at.root, 1, rng))[-1].schedule.actions[0] for _ in range(200)}
     assert len(first) > 3
-    assert len(random_walk(at, at.root, 5, rng)) == 6
+    assert len(alone(at, random_walk(at, at.root, 5, rng))) == 6
 
 
 @pytest.mark.parametrize("name", SEARCHES.builtin)

@@ -9,6 +9,7 @@ from irgym.search.minimise import minimise
 from irgym.search.mutation import mutate, random_action, random_episode, splice
 from irgym.search.request import SearchRequest
 from irgym.search.session import Session
+from irgym.search.walks import alone, together
 
 quick = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -22,8 +23,9 @@ def session(task, evaluator):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_new_schedules_replay_within_the_horizon(session, seed):
     rng = np.random.default_rng(seed)
-    left, right = (random_episode(session, rng)[-1] for _ in range(2))
-    for node in (left, mutate(session, left, rng), splice(session, left, right, rng)):
+    left, right = (alone(session, random_episode(session, rng))[-1] for _ in range(2))
+    changed = together(session, [mutate(session, left, rng), splice(session, left, right, rng)])
+    for node in (left, *changed):
         assert replay(session.task, node.schedule) == node.state
         assert len(node.schedule) <= session.task.horizon
 
@@ -32,7 +34,7 @@ def test_new_schedules_replay_within_the_horizon(session, seed):
 @given(seed=st.integers(0, 2**32 - 1))
 def test_minimised_schedules_reach_the_same_program_and_cannot_lose_an_action(session, seed):
     task = session.task
-    node = random_episode(session, np.random.default_rng(seed))[-1]
+    node = alone(session, random_episode(session, np.random.default_rng(seed)))[-1]
     shortest = minimise(task, node)
     short = shortest.schedule
     text = task.key(node.state)
@@ -56,6 +58,7 @@ def test_every_kind_is_equally_likely(task):
 
 def test_mutation_reaches_different_programs(session):
     rng = np.random.default_rng(1)
-    node = random_episode(session, rng)[-1]
-    texts = {session.task.key(mutate(session, node, rng).state) for _ in range(200)}
+    node = alone(session, random_episode(session, rng))[-1]
+    changed = together(session, [mutate(session, node, rng) for _ in range(200)])
+    texts = {session.task.key(child.state) for child in changed}
     assert len(texts) > 20

@@ -18,6 +18,7 @@ from irgym.search.result import SearchResult
 from irgym.search.run import run_search
 from irgym.search.session import Session
 from irgym.search.strategy import Strategy
+from irgym.search.walks import alone, follow
 
 SHARE = 0.7
 """Share of the budget for the parts; the rest is for the whole program."""
@@ -59,7 +60,7 @@ def by_parts(session: Session, first: Strategy, then: Strategy, rng: np.random.G
         if further.cost < found[name].cost:
             found[name] = further
     schedule = divided.joined([found[id(part)].schedule for part in parts])
-    return session.follow(session.root, schedule.actions)[-1:]
+    return alone(session, follow(session, session.root, schedule.actions))[-1:]
 
 
 def _searched(

@@ -12,6 +12,7 @@ from irgym.search.choosing import ChosenSearch
 from irgym.search.policies import can_lead, policy_for
 from irgym.search.session import Session
 from irgym.search.strategies.rollout import Rollout
+from irgym.search.walks import alone, follow
 
 NAME = "quick"
 """Name of the search in results."""
@@ -35,7 +36,7 @@ class Quick:
             sketch = None if session.progress >= 1.0 else capabilities.sketch(session.task, rng)
             if sketch is None:
                 return
-            session.costs([session.follow(session.root, sketch)[-1]])
+            session.costs(alone(session, follow(session, session.root, sketch))[-1:])
 
 
 def quick_search(environment: Environment, task: Task[Any]) -> ChosenSearch:

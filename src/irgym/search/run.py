@@ -14,6 +14,7 @@ from irgym.search.request import SearchRequest
 from irgym.search.result import SearchResult
 from irgym.search.session import Exhausted, Session
 from irgym.search.strategy import Strategy, is_complete
+from irgym.search.walks import follow, together
 
 MINIMISING = 0.05
 """Share of the time of a search that shortening its best schedule may take beyond it."""
@@ -75,9 +76,8 @@ def _search(strategy: Strategy, session: Session, request: SearchRequest) -> Non
         Exhausted: The budget is spent.
     """
     session.costs([session.root])
-    session.known = [
-        session.follow(session.root, schedule.actions, math.inf)[-1] for schedule in request.known
-    ]
+    known = [follow(session, session.root, schedule.actions, math.inf) for schedule in request.known]
+    session.known = [path[-1] for path in together(session, known)]
     costs = session.costs(session.known)
     session.begun += [session.known[place] for place in np.argsort(costs)[:1]]
     strategy.run(session, np.random.default_rng(request.seed))

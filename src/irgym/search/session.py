@@ -6,16 +6,16 @@ from bisect import insort
 from collections.abc import Hashable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
-from typing import Any
-from zlib import crc32
+from typing import Any, NoReturn
 
 import numpy as np
 
 from irgym.core import capabilities
-from irgym.core.actions import LISTED, Action, ActionSpace, Mask
+from irgym.core.actions import Action, Mask
 from irgym.core.cost import Evaluator, Job
 from irgym.core.schedule import Candidate, original_of
 from irgym.core.task import Task
+from irgym.search.branches import few, some
 from irgym.search.budget import Budget
 from irgym.search.progress import SearchProgress
 from irgym.search.request import SearchRequest
@@ -32,9 +32,6 @@ TRANSITIONS = 8192
 
 FINALISTS = 8
 """Number of programs that a search hands on to be measured again; one if costs are exact."""
-
-BRANCHES = 256
-"""Greatest number of actions of a node that a search considers; of structured actions there are too many."""
 
 ANSWER = 2
 """Least number of evaluations, however short the time: the original program and the first proposal."""
@@ -68,6 +65,7 @@ class Session:
         whole: Whether all actions of all nodes were considered.
         known: Nodes found before, from which a search may go on; they are evaluated first.
         begun: Nodes that the search began with; see `SearchResult.begun`.
+        known_costs: Whether states know their costs: evaluating them takes no time.
     """
 
     def __init__(self, task: Task[Any], evaluator: Evaluator, request: SearchRequest) -> None:
@@ -93,20 +91,14 @@ class Session:
         self._evaluated = request.evaluated
         # Changed copies of one schedule share most of their transitions.
         self._mask = lru_cache(maxsize=TRANSITIONS)(task.mask)
-        self._next = lru_cache(maxsize=TRANSITIONS)(task.step)
+        self._after: dict[tuple[Any, Action], Any] = {}
+        self.known_costs = task.job(self.root.state).known is not None
         self._start = time.perf_counter()
 
     @property
     def best_cost(self) -> float:
         """The least cost so far, infinite until some evaluation succeeds."""
         return self.finalists[0][0] if self.finalists else math.inf
-
-    def batch(self, size: int) -> int:
-        """Return how many proposals to collect before asking for their costs: `size` if measured.
-
-        Known costs gain nothing from batches, and proposals that wait are lost when the time is up.
-        """
-        return 1 if self.task.job(self.root.state).known else size
 
     @property
     def seconds(self) -> float:
@@ -135,6 +127,11 @@ class Session:
         if evaluations is not None and self.evaluations >= evaluations:
             return True
         return seconds is not None and self.seconds >= seconds and self.evaluations >= ANSWER
+
+    @property
+    def _late(self) -> bool:
+        """Whether to make no further transition; where states know their costs, one makes a proposal."""
+        return self._spent or (self.known_costs and self.left_s <= 0.0 and bool(self._after))
 
     def costs(self, nodes: Sequence[Candidate]) -> list[float]:
         """Return the cost of each node, infinite for failures; programs seen before cost nothing.
@@ -226,8 +223,10 @@ class Session:
             len(self._costs) + TIMED_BATCH if self._budget.evaluations is None else self._budget.evaluations
         )
         size -= self.evaluations
+        if self.known_costs:
+            return max(1, min(size, EXPANSION))
         if self._budget.seconds is not None:
-            # Known costs take no time, and a first measurement may take seconds: sizes grow step by step.
+            # A first measurement may take seconds: sizes grow step by step.
             count, took_s = self._last
             pace = max(self.seconds / max(1, self.evaluations), took_s / max(1, count))
             size = min(size, TIMED_BATCH, max(1, 2 * count), int(self.left_s / pace))
@@ -249,20 +248,20 @@ class Session:
         """Return the actions that lead on from a node; none at the horizon.
 
         Those that end the episode are left out: they leave the program as it is. Of very many, a random
-        choice of `BRANCHES` is returned, always the same one of a node.
+        choice of `branches.BRANCHES` is returned, always the same one of a node.
         """
         if self._ended(node):
             return []
         space = self.task.space
         mask = self.onward(node)
-        if _few(space, mask):
+        if few(space, mask):
             return space.legal(mask)
         self.whole = False
-        return _some(space, mask, node.schedule.text(space))
+        return some(space, mask, node.schedule.text(space))
 
     def countable(self, node: Candidate) -> bool:
-        """Say whether the actions that lead on from a node are at most `BRANCHES`."""
-        return self._ended(node) or _few(self.task.space, self.onward(node))
+        """Say whether the actions that lead on from a node are at most `branches.BRANCHES`."""
+        return self._ended(node) or few(self.task.space, self.onward(node))
 
     def draw(self, node: Candidate, rng: np.random.Generator) -> Action:
         """Return a random action that leads on from a node, each kind equally likely; there must be one."""
@@ -305,73 +304,70 @@ class Session:
             for action in self.actions(node)
             if macros or not capabilities.is_macro(self.task, action)
         ]
-        children: list[Candidate] = []
-        while len(children) < len(moves):
+        return self._stepped(moves)
+
+    def _stepped(self, moves: Sequence[tuple[Candidate, Action]]) -> list[Candidate]:
+        """Return the nodes after some moves, made as many at a time as a look at the clock allows.
+
+        Raises:
+            Exhausted: The time is up. Where states know their costs, those reached until then are evaluated.
+        """
+        after: list[Candidate] = []
+        while len(after) < len(moves):
             # Where transitions are slow, a wide expansion alone can take longer than the budget.
-            if children and self.progress >= 1.0:
-                raise Exhausted
-            part = moves[len(children) : len(children) + self._expansion]
+            if after and self.progress >= 1.0:
+                self.give_up(after)
+            part = moves[len(after) : len(after) + self._expansion]
             started = time.perf_counter()
             states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
-            children += [
-                Candidate(state, node.schedule.then(action))
-                for (node, action), state in zip(part, states, strict=True)
-            ]
             slow = time.perf_counter() - started > EXPANSION_S
             self._expansion = max(1, self._expansion // 2) if slow else min(EXPANSION, 2 * self._expansion)
-        return children
+            after += _after(part, states)
+        return after
+
+    def give_up(self, reached: Sequence[Candidate]) -> NoReturn:
+        """End the search; nodes that it has reached are evaluated before where states know their costs.
+
+        Raises:
+            Exhausted: Always.
+        """
+        if self.known_costs:
+            self.costs(reached)
+        raise Exhausted
 
     def step(self, node: Candidate, action: Action) -> Candidate:
-        """Return the node after a legal action.
+        """Return the node after a legal action; see `steps`."""
+        return self.steps([(node, action)])[0]
+
+    def steps(self, moves: Sequence[tuple[Candidate, Action]]) -> list[Candidate]:
+        """Return the nodes after some legal actions, remembered ones at no cost.
 
         Raises:
             Exhausted: The time is up.
         """
         # Where transitions are slow, those between two evaluations can take longer than the budget.
-        if self._spent:
+        if self._late:
             raise Exhausted
-        return Candidate(self._next(node.state, action), node.schedule.then(action))
+        new = {(node.state, action): (node, action) for node, action in moves}
+        new = {pair: move for pair, move in new.items() if pair not in self._after}
+        stepped = self._stepped(list(new.values()))
+        self._after.update(zip(new, (node.state for node in stepped), strict=True))
+        after = _after(moves, [self._after[node.state, action] for node, action in moves])
+        while len(self._after) > TRANSITIONS:
+            del self._after[next(iter(self._after))]
+        return after
 
-    def follow(
-        self, node: Candidate, actions: Iterable[Action], horizon: float | None = None
-    ) -> list[Candidate]:
-        """Return the nodes from `node` on along `actions`, without those that do not apply or do nothing.
-
-        Args:
-            node: Where to begin.
-            actions: Actions to apply.
-            horizon: Greatest number of actions from the root on; by default the task's.
-        """
-        horizon = self.task.horizon if horizon is None else horizon
-        path = [node]
-        for action in actions:
-            last = path[-1]
-            if len(last.schedule) >= horizon or self.task.terminal(last.state):
-                break
-            if self.task.space.allows(self._mask(last.state), action):
-                child = self.step(last, action)
-                if self.identity(child) != self.identity(last):
-                    path.append(child)
-        return path
+    def allows(self, node: Candidate, action: Action) -> bool:
+        """Say whether an action applies to a node."""
+        return self.task.space.allows(self._mask(node.state), action)
 
 
-def _few(space: ActionSpace, mask: Mask) -> bool:
-    """Say whether a mask allows at most `BRANCHES` actions."""
-    return (space.size <= BRANCHES and not space.has_candidates) or space.count(mask) <= BRANCHES
-
-
-def _some(space: ActionSpace, mask: Mask, seed: str) -> list[Action]:
-    """Return `BRANCHES` distinct random legal actions, those of a kind together."""
-    rng = np.random.default_rng(crc32(seed.encode()))
-    if space.has_candidates and space.count(mask) <= LISTED:
-        # Drawn kind by kind, few kinds with many candidates would take very many draws.
-        legal = space.legal(mask)
-        places: list[int] = rng.permutation(len(legal))[:BRANCHES].tolist()
-        return sorted(legal[place] for place in places)
-    chosen: dict[Action, None] = {}
-    while len(chosen) < BRANCHES:
-        chosen.setdefault(space.sample(mask, rng))
-    return sorted(chosen)
+def _after(moves: Sequence[tuple[Candidate, Action]], states: Sequence[Any]) -> list[Candidate]:
+    """Return the nodes after some moves, which lead to these states."""
+    return [
+        Candidate(state, node.schedule.then(action))
+        for (node, action), state in zip(moves, states, strict=True)
+    ]
 
 
 def unseen(session: Session, nodes: Iterable[Candidate], seen: set[Hashable]) -> list[Candidate]:

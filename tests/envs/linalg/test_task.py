@@ -20,6 +20,7 @@ from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.request import SearchRequest
 from irgym.search.session import Session
+from irgym.search.walks import alone, follow
 
 PROGRAMS = (
     "linalg://matmul/16x32x8",
@@ -235,7 +236,7 @@ def test_searches_allow_what_a_replay_allows():
     with LINALG.bench() as bench:
         session = Session(task, bench.evaluator, SearchRequest(Budget(evaluations=1)))
         wanted = Schedule.parse("interchange_0 interchange_1 interchange_2 interchange_0", task.space)
-        [*_, last] = session.follow(session.root, wanted.actions)
+        [*_, last] = alone(session, follow(session, session.root, wanted.actions))
     replay(task, last.schedule)
     short = minimise(task, last)
     assert task.key(replay(task, short.schedule)) == task.key(short.state) == task.key(last.state)

@@ -9,6 +9,7 @@ import numpy as np
 from irgym.base.values import Range, check_fields
 from irgym.search.mutation import mutate
 from irgym.search.session import Session
+from irgym.search.walks import together
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class Annealing:
         costs = session.costs(current)
         while True:
             temperature = self.hot * (self.cold / self.hot) ** session.progress
-            proposals = [mutate(session, node, rng) for node in current]
+            proposals = together(session, [mutate(session, node, rng) for node in current])
             for chain, cost in enumerate(session.costs(proposals)):
                 if self._accepts(costs[chain], cost, temperature, rng):
                     current[chain], costs[chain] = proposals[chain], cost

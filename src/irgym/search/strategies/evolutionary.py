@@ -11,8 +11,9 @@ from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
 from irgym.search.mutation import founder, mutate, splice
 from irgym.search.session import Session
+from irgym.search.walks import Walk, together
 
-Breed = Callable[[Callable[[], Candidate], int], list[Candidate]]
+Breed = Callable[[Callable[[], Walk[Candidate]], int], list[Candidate]]
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class Evolutionary:
 
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""
-        self.evolve(session, rng, lambda make, count: [make() for _ in range(count)])
+        self.evolve(session, rng, lambda make, count: together(session, [make() for _ in range(count)]))
 
     def evolve(self, session: Session, rng: np.random.Generator, breed: Breed) -> None:
         """Search until the budget is spent, with a choice of the schedules to evaluate.
@@ -50,7 +51,7 @@ class Evolutionary:
         """
         founders = [session.root, *session.known]
         while len(founders) <= self.population:
-            fresh = breed(lambda: founder(session, rng), session.batch(self.offspring))
+            fresh = breed(lambda: founder(session, rng), self.offspring)
             session.costs(fresh)
             founders += fresh
         survivors = select(session, founders, self.population)
@@ -58,7 +59,7 @@ class Evolutionary:
             children = breed(partial(self._child, session, survivors, rng), self.offspring)
             survivors = select(session, [*survivors, *children], self.population)
 
-    def _child(self, session: Session, ranked: list[Candidate], rng: np.random.Generator) -> Candidate:
+    def _child(self, session: Session, ranked: list[Candidate], rng: np.random.Generator) -> Walk[Candidate]:
         if rng.random() < self.fresh:
             return founder(session, rng)
         parent = self._parent(ranked, rng)

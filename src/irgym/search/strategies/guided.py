@@ -23,6 +23,7 @@ from irgym.search.rollouts import (
 from irgym.search.session import Session
 from irgym.search.strategies.evolutionary import select
 from irgym.search.strategies.rollout import Rollout
+from irgym.search.walks import follow, together
 
 FIRST = 0.6
 """Share of the budget after which the most probable episode ends where it is: it is to be evaluated too."""
@@ -78,7 +79,6 @@ class Guided:
         elite = select(session, [*session.known, *candidates(session.task, greedy)], self.elite)
         session.begun.append(elite[0])
         elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
-        known = session.task.job(session.root.state).known is not None
         temperature = 1.0
         for number in count(1):
             paths = rollout(
@@ -89,10 +89,11 @@ class Guided:
                 temperature,
                 lambda: session.progress >= 1.0,
             )
-            sampled = [node for path in paths for node in (_whole(session, path) if known else path[-1:])]
+            sampled = [node for path in paths for node in _evaluated(session, path)]
             elite = select(session, [*elite, *self._sketched(session, rng), *sampled], self.elite)
             mutations = min(self.mutations, GROWTH * number)
-            changed = [mutate(session, pick(elite, rng), rng) for _ in range(mutations)]
+            parents = [pick(elite, rng) for _ in range(mutations)]
+            changed = together(session, [mutate(session, parent, rng) for parent in parents])
             elite = select(session, [*elite, *changed], self.elite)
             temperature *= self.heating
             if temperature > self.hottest:
@@ -106,9 +107,15 @@ class Guided:
 
     def _sketched(self, session: Session, rng: np.random.Generator) -> list[Candidate]:
         drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]
-        return [session.follow(session.root, sketch)[-1] for sketch in drawn if sketch is not None]
+        walks = [follow(session, session.root, sketch) for sketch in drawn if sketch is not None]
+        return [path[-1] for path in together(session, walks)]
 
 
-def _whole(session: Session, path: list[Candidate]) -> list[Candidate]:
-    """Return an episode with what the compiler does after it, while there is time for that."""
+def _evaluated(session: Session, path: list[Candidate]) -> list[Candidate]:
+    """Return the nodes of an episode to evaluate: its end, or all and what the compiler does after them.
+
+    All are evaluated if costs are known; what the compiler does is left out when the time is up.
+    """
+    if not session.known_costs:
+        return path[-1:]
     return path if session.progress >= 1.0 else [*path, *finished(session.task, path)]

@@ -13,6 +13,7 @@ from irgym.core.schedule import Candidate
 from irgym.search.mutation import random_action, random_walk
 from irgym.search.rollouts import policy_of
 from irgym.search.session import Session
+from irgym.search.walks import Walk, together
 
 DRAWS = 4
 """Actions that a policy draws at a time, of which the first untried one is taken."""
@@ -74,7 +75,9 @@ class MonteCarloTreeSearch:
         tree = {session.identity(session.root): _Statistics()}
         while True:
             paths = [self._select(session, tree, rng) for _ in range(self.batch)]
-            ends = [_end(session, path[-1], int(rng.integers(self.rollout + 1)), rng) for path in paths]
+            lengths = rng.integers(self.rollout + 1, size=self.batch).tolist()
+            ways = [_way(session, path[-1], steps, rng) for path, steps in zip(paths, lengths, strict=True)]
+            ends = [way[-1] for way in together(session, ways)]
             nodes = [*(path[-1] for path in paths), *ends]
             fresh = [not session.knows(node) for node in nodes]
             costs = session.costs(nodes)
@@ -146,21 +149,22 @@ def _untried(
     return chosen
 
 
-def _end(session: Session, node: Candidate, steps: int, rng: np.random.Generator) -> Candidate:
-    """Return the end of an episode of at most `steps` actions, the policy's choices if one leads.
+def _way(session: Session, node: Candidate, steps: int, rng: np.random.Generator) -> Walk[list[Candidate]]:
+    """Return the nodes of an episode of at most `steps` actions, the policy's choices if one leads.
 
     Actions without effect are left out.
     """
     if session.policy is None:
-        return random_walk(session, node, steps, rng)[-1]
+        return (yield from random_walk(session, node, steps, rng))
+    path = [node]
     for _ in range(steps):
-        if not session.actions(node):
+        if not session.actions(path[-1]):
             break
-        [action] = _drawn(session, node, 1, rng)
-        child = session.step(node, action)
-        if session.identity(child) != session.identity(node):
-            node = child
-    return node
+        [action] = _drawn(session, path[-1], 1, rng)
+        child = yield path[-1], action
+        if session.identity(child) != session.identity(path[-1]):
+            path.append(child)
+    return path
 
 
 def _drawn(session: Session, node: Candidate, count: int, rng: np.random.Generator) -> list[Action]:

@@ -8,6 +8,7 @@ import numpy as np
 from irgym.base.values import Range, check_fields
 from irgym.search.mutation import pick, random_episode
 from irgym.search.session import Session
+from irgym.search.walks import together
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class RandomSearch:
     Neighbouring states are alike, so evaluating all of an episode would see fewer different programs.
 
     Attributes:
-        batch: Episodes evaluated at a time.
+        batch: Episodes played, and evaluated, at a time.
     """
 
     batch: Annotated[int, Range(1, 1_000_000)] = 16
@@ -28,5 +29,5 @@ class RandomSearch:
     def run(self, session: Session, rng: np.random.Generator) -> None:
         """Search until the budget is spent."""
         while True:
-            paths = [random_episode(session, rng) for _ in range(session.batch(self.batch))]
+            paths = together(session, [random_episode(session, rng) for _ in range(self.batch)])
             session.costs([node for path in paths for node in (path[-1], pick(path, rng))])

@@ -15,6 +15,7 @@ from irgym.cost_model.model import NONE, CostModel, FloatArray, Samples, check_p
 from irgym.cost_model.recorded import recorded_samples, tasks_beside
 from irgym.search.session import Session
 from irgym.search.strategies.evolutionary import Evolutionary
+from irgym.search.walks import Walk, together
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class Screened:
             prior = recorded_samples(session.history, session.task, tasks_beside(session.task))
         model = CostModel(prior)
 
-        def breed(make: Callable[[], Candidate], count: int) -> list[Candidate]:
-            made = [make() for _ in range(count * self.proposals if model.ready else count)]
+        def breed(make: Callable[[], Walk[Candidate]], count: int) -> list[Candidate]:
+            walks = [make() for _ in range(count * self.proposals if model.ready else count)]
+            made = together(session, walks)
             new = _distinct(session, made)
             if not new:
                 return made
