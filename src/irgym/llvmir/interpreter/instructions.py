@@ -200,12 +200,14 @@ def _addressing(writer: Writer, instruction: Instruction) -> None:
         value = writer.value(place.kind, place.value)
         terms.append(f"(({value} ^ {sign}) - {sign}) * {size}")
     start = writer.value("ptr", base.value)
-    found = f"(({' + '.join([start, *terms, str(offset)])}) & {_ADDRESS_MASK})"
+    found = f"({' + '.join([start, *terms, str(offset)])})"
     exact = writer.program.rules.exact
     if exact and "inbounds" in instruction.flags:
         found = f"rt.inside({start}, {found})"
     elif instruction.flags & {"inbounds", "nusw"}:
         found = f"within({start}, {found})"
+    else:
+        found = f"({found} & {_ADDRESS_MASK})"
     if exact and "nuw" in instruction.flags and terms:
         found = f"upwards({start}, {found})"
     writer.result(instruction, found)

@@ -106,6 +106,20 @@ declare i64 @wcslen(ptr)
 !0 = !{i32 1, !"wchar_size", i32 4}
 """
 
+POSITIVE = """
+define i64 @at(ptr %p, i64 %i) {
+entry:
+  %above = icmp sgt i64 %i, 0
+  br i1 %above, label %go, label %none
+go:
+  %e = getelementptr inbounds i64, ptr %p, i64 %i
+  %x = load i64, ptr %e
+  ret i64 %x
+none:
+  ret i64 0
+}
+"""
+
 
 def _body(text: str, first: str, replacement: str) -> str:
     """Return a module whose function has another body from a line on."""
@@ -129,6 +143,8 @@ def _body(text: str, first: str, replacement: str) -> str:
         (UNKNOWN, "br i1 %same, label %never, label %go", "br label %go", True),
         (UNKNOWN, "i64 %wide", "i64 1", False),
         (UNKNOWN, "store i32 %n, ptr %v", "", False),
+        (POSITIVE, "inbounds i64", "inbounds nuw i64", True),
+        (POSITIVE, "sgt i64 %i, 0", "sgt i64 %i, 1", False),
     ],
 )
 def test_objects_are_matched(text: str, old: str, new: str, right: bool, after_passes: Passes) -> None:
