@@ -1,6 +1,7 @@
 """Search led by a policy: rollouts find good regions, random changes of the best schedules refine them."""
 
 import math
+from collections.abc import Hashable
 from dataclasses import dataclass
 from itertools import count
 from typing import Annotated, ClassVar
@@ -49,6 +50,8 @@ class Guided:
         rollouts: Episodes sampled in a round, in lockstep.
         mutations: Changed schedules evaluated in a round; fewer in the first ones, see `GROWTH`.
         sketches: Sketches evaluated in a round, where the task has some.
+        sweeps: Schedules, the best, that a round extends by each of their actions, where states know their
+            costs.
         elite: Number of schedules that changes start from.
         heating: Factor by which the temperature rises in a round.
         hottest: Greatest temperature.
@@ -58,6 +61,7 @@ class Guided:
     rollouts: Annotated[int, Range(1, 1_000_000)] = 4
     mutations: Annotated[int, Range(0, 1_000_000)] = 24
     sketches: Annotated[int, Range(0, 1_000_000)] = 4
+    sweeps: Annotated[int, Range(0, 1_000_000)] = 1
     elite: Annotated[int, Range(1, 1_000_000)] = 8
     heating: Annotated[float, Range(low=1)] = 1.25
     hottest: Annotated[float, Range(above=0)] = 4.0
@@ -79,6 +83,7 @@ class Guided:
         elite = select(session, [*session.known, *candidates(session.task, greedy)], self.elite)
         session.begun.append(elite[0])
         elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
+        swept: set[Hashable] = set()
         temperature = 1.0
         for number in count(1):
             paths = rollout(
@@ -95,6 +100,7 @@ class Guided:
             parents = [pick(elite, rng) for _ in range(mutations)]
             changed = together(session, [mutate(session, parent, rng) for parent in parents])
             elite = select(session, [*elite, *changed], self.elite)
+            elite = select(session, [*elite, *self._swept(session, elite, swept)], self.elite)
             temperature *= self.heating
             if temperature > self.hottest:
                 temperature = 1.0
@@ -104,6 +110,14 @@ class Guided:
         if math.isinf(session.left_s):
             return self.rollouts
         return min(self.rollouts, max(1, int(ROUND * session.left_s / max(episode_s, 1e-6))))
+
+    def _swept(self, session: Session, elite: list[Candidate], swept: set[Hashable]) -> list[Candidate]:
+        """Return all nodes one action further than the best that were not swept before."""
+        if not session.known_costs:
+            return []
+        best = [node for node in elite if session.identity(node) not in swept][: self.sweeps]
+        swept.update(session.identity(node) for node in best)
+        return session.expand(best)
 
     def _sketched(self, session: Session, rng: np.random.Generator) -> list[Candidate]:
         drawn = [capabilities.sketch(session.task, rng) for _ in range(self.sketches)]
