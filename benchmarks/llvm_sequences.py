@@ -24,7 +24,7 @@ from irgym.envs.llvm.sequences import FILE, prefixes
 from irgym.envs.llvm.task import LlvmTask
 from irgym.measure.machine import fingerprint
 from irgym.search.budget import Budget
-from irgym.search.naming import search_named
+from irgym.search.choosing import chosen_search
 from irgym.search.request import SearchRequest
 from irgym.search.run import run_search
 
@@ -35,13 +35,13 @@ class Sequences:
 
     dataset: str = "packages-small"
     """Data set of the programs."""
-    search: str = "beam:width=4"
+    search: str = "guided"
     """Search that finds candidates."""
-    seconds: float = 10.0
+    seconds: float = 8.0
     """Time of each search."""
-    searched: int = 100
+    searched: int = 200
     """Training programs that are searched."""
-    judged: int = 200
+    judged: int = 300
     """Training programs on which candidates are tried."""
     length: int = 16
     """Length of the list."""
@@ -74,14 +74,14 @@ class Sequences:
 
     def _found(self, uris: Sequence[str]) -> list[Schedule]:
         """Return the best schedules of searches, each once."""
-        strategy = search_named(self.search).strategy
         found: dict[Schedule, None] = {}
         with LLVM.bench() as bench:
             for place, uri in enumerate(uris):
                 task = LLVM.task(uri)
+                search = chosen_search(LLVM, task, self.search, None)
                 known = [task.pipeline("oz")]
-                request = SearchRequest(Budget(None, self.seconds), seed=place, known=known)
-                result = run_search(strategy, task, bench.evaluator, request)
+                request = SearchRequest(Budget(None, self.seconds), place, search.policy, known=known)
+                result = run_search(search.strategy, task, bench.evaluator, request)
                 found[result.finalists[0].schedule] = None
                 print(f"{uri} {result.first_cost:g} -> {result.cost:g}", flush=True)
         return list(found)
