@@ -19,6 +19,7 @@ import numpy as np
 import tyro
 
 from irgym.core.actions import Action
+from irgym.core.lockstep import Turn, play
 from irgym.envs.hlo.actions import STOP
 from irgym.envs.hlo.compiling.engine import load_engine
 from irgym.envs.hlo.compiling.modules import ProgramModules
@@ -65,18 +66,17 @@ CHOICES: dict[str, Choice] = {"any action": any_action, "legal actions": legal_a
 def steps_per_second(pool: Pool, lockstep: int, choose: Choice, seconds: float, seed: int) -> float:
     """Return steps a second over whole episodes, with all observations and an empty cache."""
     like = HLO.task("hlo://gpt2?layers=1").modules
-    task = HloTask(ProgramModules(like.uri, like.file, like.content, pool))
+    task = HloTask(ProgramModules(like.uri, like.file, like.content, pool), horizon=EPISODE)
     rng = np.random.default_rng(seed)
     task.initial()
+
+    def act(turn: Turn) -> list[Action]:
+        turn.observations("")
+        return [choose(task, state, rng) for state in turn.states]
+
     steps, started = 0, time.perf_counter()
     while time.perf_counter() - started < seconds:
-        states = [task.initial()] * lockstep
-        for _ in range(EPISODE):
-            live = [state for state in states if not task.terminal(state)]
-            states = task.step_batch(live, [choose(task, state, rng) for state in live])
-            for state in states:
-                task.observe(state)
-            steps += len(states)
+        steps += sum(len(episode.actions) for episode in play([task] * lockstep, act))
     return steps / (time.perf_counter() - started)
 
 

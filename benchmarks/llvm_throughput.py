@@ -20,11 +20,11 @@ import tyro
 
 from irgym.core.actions import Action
 from irgym.core.dataset import spread
+from irgym.core.lockstep import Turn, play
 from irgym.envs.llvm.actions import GROUPS, PIPELINES, STOP
 from irgym.envs.llvm.compiling.modules import ProgramModules
 from irgym.envs.llvm.compiling.pool import Pool
 from irgym.envs.llvm.environment import LLVM
-from irgym.envs.llvm.state import LlvmState
 from irgym.envs.llvm.task import LlvmTask
 from irgym.measure.machine import fingerprint
 
@@ -110,23 +110,14 @@ class Throughput:
 
     def _episodes(self, tasks: Sequence[LlvmTask], least: int, rng: np.random.Generator) -> int:
         """Play episodes in lockstep; return their number of steps."""
+
+        def choose(turn: Turn) -> list[Action]:
+            turn.observations("")
+            legal = [np.flatnonzero(mask.kinds[least:STOP]) for mask in turn.masks]
+            return [Action(least + int(kinds[rng.integers(len(kinds))])) for kinds in legal]
+
         chosen = [tasks[int(rng.integers(len(tasks)))] for _ in range(self.lockstep)]
-        states: list[LlvmState] = [task.initial() for task in chosen]
-        steps = 0
-        for _ in range(chosen[0].horizon):
-            live = [place for place, state in enumerate(states) if not chosen[place].terminal(state)]
-            actions: list[Action] = []
-            for place in live:
-                legal = np.flatnonzero(chosen[place].mask(states[place]).kinds[least:STOP])
-                actions.append(Action(least + int(legal[rng.integers(len(legal))])))
-            after = LlvmTask.step_many(
-                [chosen[place] for place in live], [states[place] for place in live], actions
-            )
-            for place, state in zip(live, after, strict=True):
-                states[place] = state
-                chosen[place].observe(state)
-            steps += len(live)
-        return steps
+        return sum(len(episode.actions) for episode in play(chosen, choose))
 
 
 if __name__ == "__main__":

@@ -1,11 +1,14 @@
 from itertools import pairwise
+from typing import ClassVar
 
 import dials
 import numpy as np
 import ordering
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from irgym.core.limits import Limited, Limits
 from irgym.core.lockstep import play
 
 
@@ -63,3 +66,39 @@ def test_each_episode_goes_as_if_it_were_alone(tasks, seed):
     # One choice a step, for no episode that has ended.
     assert len(turns) == max((len(episode.actions) for episode in episodes), default=0)
     assert all(set(after.episodes) <= set(before.episodes) for before, after in pairwise(turns))
+
+
+class Beside(dials.Dials):
+    """A task that notes when its steps are begun and waited for."""
+
+    runs_beside = True
+    notes: ClassVar[list[str]] = []
+
+    @classmethod
+    def begin_many(cls, tasks, states, actions):
+        cls.notes.append(f"begin {len(tasks)}")
+        wait = super().begin_many(tasks, states, actions)
+
+        def waited():
+            cls.notes.append(f"wait {len(tasks)}")
+            return wait()
+
+        return waited
+
+
+@pytest.mark.parametrize("wrap", [lambda task: task, lambda task: Limited(task, Limits(horizon=3))])
+def test_two_halves_take_turns_where_steps_run_beside(wrap):
+    tasks, turns = [wrap(Beside((number, 1, 2))) for number in range(5)], []
+
+    def choose(turn):
+        turns.append((turn.step, turn.episodes))
+        rows = zip(turn.tasks, turn.states, turn.episodes, strict=True)
+        return [drawn(task, state, place, turn.step, 0) for task, state, place in rows]
+
+    Beside.notes.clear()
+    episodes = play(tasks, choose)
+    for number, (task, episode) in enumerate(zip(tasks, episodes, strict=True)):
+        assert (episode.states, episode.actions) == alone(task, number, 0)
+    assert Beside.notes[:6] == ["begin 3", "begin 2", "wait 3", "begin 3", "wait 2", "begin 2"]
+    assert turns[:4] == [(0, [0, 1, 2]), (0, [3, 4]), (1, [0, 1, 2]), (1, [3, 4])]
+    assert max(step for step, _ in turns) + 1 == max(len(episode.actions) for episode in episodes)

@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 from collections import Counter
 from operator import itemgetter
 
@@ -82,6 +83,30 @@ def test_long_requests_are_shared_out(pool):
     found = values(pool.run(STEP, requests, KEY, weights=[1.0, 1.0, 5.0, 3.0]))
     pids = [pid for pid, _, _ in found]
     assert pids[0] == pids[1] == pids[3] != pids[2]
+
+
+def test_requests_that_were_begun_run_while_others_are_begun(pool):
+    started = time.monotonic()
+    first = pool.begin(STEP, [("a", "nap"), ("b", "nap")], KEY)
+    second = pool.begin(STEP, [("c", ""), ("d", "")], KEY)
+    assert time.monotonic() - started < 0.3
+    others = {pid for pid, _, _ in values(second())}
+    assert {pid for pid, _, _ in values(first())} == others and len(others) == 2
+    assert [pool.call(Call("planted_pool:loaded"), key).value[1] for key in "ab"] == [["a", "c"], ["b", "d"]]
+
+
+def test_what_a_worker_has_to_do_counts_where_others_are_begun(pool):
+    first = pool.begin(STEP, [("a", "nap")], KEY)
+    [(pid, _, _)] = values(pool.run(STEP, [("b", "")], KEY))
+    assert values(first())[0][0] != pid
+
+
+def test_a_worker_that_dies_does_what_was_begun_after(pool):
+    values(pool.run(STEP, [("a", ""), ("b", "")], KEY))
+    first, second = (pool.begin(STEP, [("a", behaviour)], KEY) for behaviour in ("abort", ""))
+    assert isinstance(first()[0], Crashed)
+    [(_, loaded, _)] = values(second())
+    assert not loaded
 
 
 @pytest.mark.parametrize(

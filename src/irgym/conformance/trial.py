@@ -1,7 +1,7 @@
 """Trials: an agent's short trainings on small programs, as the rules about agents look at them."""
 
 import random
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy, deepcopy
 from dataclasses import asdict, dataclass, field, replace
@@ -136,16 +136,29 @@ def _watched(task: Task[Any], forbidden: list[str]) -> Task[Any]:
     """Return a copy of a task that notes the actions which it takes although its mask forbids them."""
     kind = type(task)
 
-    def step_many(
-        cls: type[Task[Any]], tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
-    ) -> list[Any]:
+    def note(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> None:
         for own, state, action in zip(tasks, states, actions, strict=True):
             if not own.space.allows(own.mask(state), action):
                 forbidden.append(f"{own.space.text(action)!r} on {own.uri}")
+
+    def step_many(
+        cls: type[Task[Any]], tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+    ) -> list[Any]:
+        note(tasks, states, actions)
         return kind.step_many(tasks, states, actions)
+
+    def begin_many(
+        cls: type[Task[Any]], tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+    ) -> Callable[[], list[Any]]:
+        note(tasks, states, actions)
+        return kind.begin_many(tasks, states, actions)
 
     watched = copy(task)
     # Another class, since tasks answer for their capabilities by their classes.
-    members = {"__slots__": (), "step_many": classmethod(step_many)}
+    members = {
+        "__slots__": (),
+        "step_many": classmethod(step_many),
+        "begin_many": classmethod(begin_many),
+    }
     object.__setattr__(watched, "__class__", type(kind.__name__, (kind,), members))
     return watched

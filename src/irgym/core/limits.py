@@ -4,7 +4,7 @@ They concern whoever chooses actions: searches, policies, learners. Programs, co
 the task itself, so a schedule found within limits replays without them.
 """
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -28,7 +28,7 @@ from irgym.core.capabilities import (
 )
 from irgym.core.cost import Call, Job
 from irgym.core.graph_observation import GraphObservation
-from irgym.core.lockstep import step_all
+from irgym.core.lockstep import begin_all, step_all
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
@@ -133,6 +133,7 @@ class Limited(Task[Any]):
         self.objective = task.objective
         self.forms = task.forms
         self.gradual = task.gradual
+        self.runs_beside = task.runs_beside
         free = limits.actions is None or limits.actions == ALL
         self._steps: Sequence[Allowed] = () if free else steps_of(str(limits.actions), task.space)
         self.ordered = len(self._steps) > 1
@@ -189,6 +190,13 @@ class Limited(Task[Any]):
     ) -> list[Any]:
         """Step states of the tasks within."""
         return step_all([cast(Limited, task).wrapped for task in tasks], states, actions)
+
+    @classmethod
+    def begin_many(
+        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+    ) -> Callable[[], list[Any]]:
+        """Begin to step states of the tasks within."""
+        return begin_all([cast(Limited, task).wrapped for task in tasks], states, actions)
 
     @property
     def wrapped(self) -> Task[Any]:

@@ -1,9 +1,12 @@
 """Episodes of several tasks in lockstep: one choice and one transition a step for all that still run.
 
-So a network acts on a batch, and a task whose transitions are slow can spread them.
+So a network acts on a batch, and a task whose transitions are slow can spread them. Where transitions run in
+other processes, the episodes are two halves that take turns, so that neither they nor this process wait.
 """
 
+from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from irgym.core.actions import Action, Mask
@@ -22,13 +25,15 @@ def never() -> bool:
 class Turn(NamedTuple):
     """The episodes that still run, before their next step: their numbers, and the task and state of each.
 
-    `check` is called before each observation, which may take long; an exception ends all episodes.
+    `check` is called before each observation, which may take long; an exception ends all episodes. `step` is
+    the number of steps before this one.
     """
 
     episodes: list[int]
     tasks: list[Task[Any]]
     states: list[Any]
     check: Callable[[], None] = _go_on
+    step: int = 0
 
     def observations(self, observation: str) -> list[Any]:
         """Return what a policy sees of each, by the name of an observation; empty: the default."""
@@ -66,18 +71,49 @@ def play(
         late: Asked before each step; where it says so, all episodes end in the states that they have reached.
     """
     initial = {id(task): task.initial() for task in tasks}
-    episodes = [Episode([initial[id(task)]], []) for task in tasks]
-    live: Sequence[int] = range(len(tasks))
-    while not late() and (live := [place for place in live if _runs(tasks[place], episodes[place])]):
-        states = [episodes[place].states[-1] for place in live]
-        turn = Turn(live, [tasks[place] for place in live], states, check)
-        actions = choose(turn)
-        for place, action, state in zip(
-            live, actions, step_all(turn.tasks, turn.states, actions), strict=True
-        ):
-            episodes[place].actions.append(action)
+    episodes = [Episode([], []) for _ in tasks]
+    groups = deque(
+        _Group(places, partial(list, [initial[id(tasks[place])] for place in places]))
+        for places in _groups(tasks)
+    )
+    while groups:
+        group = groups.popleft()
+        for place, state in zip(group.places, group.after(), strict=True):
             episodes[place].states.append(state)
+        live = [] if late() else [place for place in group.places if _runs(tasks[place], episodes[place])]
+        if live:
+            states = [episodes[place].states[-1] for place in live]
+            turn = Turn(live, [tasks[place] for place in live], states, check, group.step)
+            actions = choose(turn)
+            for place, action in zip(live, actions, strict=True):
+                episodes[place].actions.append(action)
+            groups.append(_Group(live, begin_all(turn.tasks, turn.states, actions), group.step + 1))
     return episodes
+
+
+class _Group(NamedTuple):
+    """Episodes that take their steps at the same time.
+
+    Attributes:
+        places: Their numbers.
+        after: Waits for the states after the step that was begun.
+        step: Number of the step that follows.
+    """
+
+    places: list[int]
+    after: Callable[[], list[Any]]
+    step: int = 0
+
+
+def _groups(tasks: Sequence[Task[Any]]) -> list[list[int]]:
+    """Return the numbers of the episodes that step at the same time: all, or one half and then the other.
+
+    While transitions of the one half run in other processes, this one chooses the actions of the other half,
+    and a process that has done its share of the one begins with the other.
+    """
+    places = list(range(len(tasks)))
+    half = (len(tasks) + 1) // 2 if any(task.runs_beside for task in tasks) else len(tasks)
+    return [group for group in (places[:half], places[half:]) if group]
 
 
 def _runs(task: Task[Any], episode: Episode) -> bool:
@@ -86,14 +122,28 @@ def _runs(task: Task[Any], episode: Episode) -> bool:
 
 def step_all(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> list[Any]:
     """Step a state of each of some tasks, those of one class in one call."""
-    after = list(states)
+    return begin_all(tasks, states, actions)()
+
+
+def begin_all(
+    tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+) -> Callable[[], list[Any]]:
+    """Begin what `step_all` does; return a function that waits for the states."""
+    begun: list[tuple[list[int], Callable[[], list[Any]]]] = []
     for kind in {type(task): None for task in tasks}:
         own = [place for place, task in enumerate(tasks) if type(task) is kind]
-        stepped = kind.step_many(
+        wait = kind.begin_many(
             [tasks[place] for place in own],
             [states[place] for place in own],
             [actions[place] for place in own],
         )
-        for place, state in zip(own, stepped, strict=True):
-            after[place] = state
+        begun.append((own, wait))
+
+    def after() -> list[Any]:
+        found = list(states)
+        for own, wait in begun:
+            for place, state in zip(own, wait(), strict=True):
+                found[place] = state
+        return found
+
     return after

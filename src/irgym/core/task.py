@@ -1,7 +1,7 @@
 """A task: one program on one compiler as a pure transition system."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import copy
 from pathlib import Path
 from types import MappingProxyType
@@ -54,6 +54,7 @@ class Task(ABC, Generic[S]):
         forms: The suffixes that `export` writes, and what each stands for.
         gradual: Whether states on an episode's way may well be better than its end, and so are worth their
             measurement. Not where actions pay only together.
+        runs_beside: Whether transitions that were begun run beside what this process does meanwhile.
     """
 
     uri: str
@@ -63,6 +64,7 @@ class Task(ABC, Generic[S]):
     objective: Objective = TIME
     forms: Mapping[str, str] = MappingProxyType({})
     gradual: bool = True
+    runs_beside: bool = False
 
     def __init_subclass__(cls) -> None:
         """Make the first of the class's own `objectives` its objective."""
@@ -98,6 +100,17 @@ class Task(ABC, Generic[S]):
         A back end whose transitions are slow overrides this to spread them over processes.
         """
         return [task.step(state, action) for task, state, action in zip(tasks, states, actions, strict=True)]
+
+    @classmethod
+    def begin_many(
+        cls, tasks: "Sequence[Task[Any]]", states: Sequence[Any], actions: Sequence[Action]
+    ) -> Callable[[], list[Any]]:
+        """Begin what `step_many` does; return a function that waits for the states.
+
+        A back end whose transitions run in other processes overrides this too, and sets `runs_beside`.
+        """
+        after = cls.step_many(tasks, states, actions)
+        return lambda: after
 
     def step_batch(self, states: Sequence[S], actions: Sequence[Action]) -> list[S]:
         """Step many states of this task at once."""

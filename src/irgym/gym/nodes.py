@@ -7,6 +7,7 @@ from irgym.core import capabilities
 from irgym.core.actions import Action, BoolArray, Mask
 from irgym.core.candidates import candidate_info
 from irgym.core.cost import Evaluator, Job
+from irgym.core.lockstep import step_all
 from irgym.core.observation import ObservationView
 from irgym.core.reward import Reward, reference_state
 from irgym.core.task import Task
@@ -104,18 +105,20 @@ class Nodes:
 
     def step(self, nodes: Sequence[Node], actions: Sequence[Action]) -> list[Node]:
         """Return the nodes after an action each; states of one class of tasks are stepped in one call."""
-        missing = {
-            (node, action): None
-            for node, action in zip(nodes, actions, strict=True)
-            if action not in node.after
-        }
-        for kind in {type(node.task): None for node, _ in missing}:
-            own = [pair for pair in missing if type(pair[0].task) is kind]
-            stepped = kind.step_many(
-                [node.task for node, _ in own], [node.state for node, _ in own], [action for _, action in own]
-            )
-            for (node, action), state in zip(own, stepped, strict=True):
-                node.after[action] = self._made(node.task, state)
+        missing = list(
+            {
+                (node, action): None
+                for node, action in zip(nodes, actions, strict=True)
+                if action not in node.after
+            }
+        )
+        stepped = step_all(
+            [node.task for node, _ in missing],
+            [node.state for node, _ in missing],
+            [action for _, action in missing],
+        )
+        for (node, action), state in zip(missing, stepped, strict=True):
+            node.after[action] = self._made(node.task, state)
         return [node.after[action] for node, action in zip(nodes, actions, strict=True)]
 
     def costs(self, nodes: Sequence[Node]) -> list[float]:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 from irgym.base.closing import Closing
@@ -11,6 +11,7 @@ from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Reply, Returned
 
 Request = TypeVar("Request")
+T = TypeVar("T")
 
 REMEMBERED = 200_000
 """Number of keys whose holders a pool remembers."""
@@ -39,7 +40,8 @@ class WorkerPool(Closing):
     ) -> None:
         count = workers or len(os.sched_getaffinity(0))
         self._children = [Child(limits) for _ in range(count)]
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="pool")
+        self._threads = [ThreadPoolExecutor(1, thread_name_prefix=f"pool{place}") for place in range(count)]
+        self._begun: list[list[tuple[Future[Any], float]]] = [[] for _ in range(count)]
         self._remembered = remembered
         self._holders: dict[Hashable, int] = {}
 
@@ -70,21 +72,43 @@ class WorkerPool(Closing):
         Raises:
             ChildError: A process does not start or stops working between calls.
         """
-        shares = self._shares([key(request) for request in requests], weights or [1.0] * len(requests))
-        replies: dict[int, Reply] = {}
+        return self.begin(function, requests, key, left, weights, at_once=True)()
 
-        def work(worker: int, places: Sequence[int]) -> None:
-            share = [requests[place] for place in places]
-            replies.update(zip(places, _answers(self._children[worker], function, share), strict=True))
+    def begin(
+        self,
+        function: str,
+        requests: Sequence[Request],
+        key: Callable[[Request], Hashable],
+        left: Callable[[Request, Any], Hashable | None] | None = None,
+        weights: Sequence[float] | None = None,
+        at_once: bool = False,
+    ) -> Callable[[], list[Reply]]:
+        """Begin what `run` does, with the same arguments; return a function that waits for the replies.
 
-        self._each(work, shares)
+        A worker takes its shares in the order in which they were begun. `at_once` says that the replies are
+        waited for next: then they may be there when this returns, which saves a switch of threads.
+        """
+        weights = weights or [1.0] * len(requests)
+        shares = self._shares([key(request) for request in requests], weights)
+        here = at_once and len(shares) == 1
+        runs: dict[int, Future[Sequence[Reply]]] = {}
         for worker, places in shares.items():
-            for place in places:
-                reply = replies[place]
-                if isinstance(reply, Returned):
-                    request = requests[place]
-                    self._remember(left(request, reply.value) if left else key(request), worker)
-        return [replies[place] for place in range(len(requests))]
+            load = sum(weights[place] for place in places)
+            share = [requests[place] for place in places]
+            runs[worker] = self._at(worker, here, load, _answers, function, share)
+
+        def replies() -> list[Reply]:
+            self._wait(runs.values())
+            found: dict[int, Reply] = {}
+            for worker, places in shares.items():
+                for place, reply in zip(places, runs[worker].result(), strict=True):
+                    found[place] = reply
+                    if isinstance(reply, Returned):
+                        request = requests[place]
+                        self._remember(left(request, reply.value) if left else key(request), worker)
+            return [found[place] for place in range(len(requests))]
+
+        return replies
 
     def call(self, call: Call, key: Hashable) -> Reply:
         """Run one call in a worker that holds a key, or in the first one.
@@ -92,17 +116,44 @@ class WorkerPool(Closing):
         Raises:
             ChildError: The process does not start.
         """
-        return self._children[self._holders.get(key, 0)].call(call)
+        return self._at(self._holders.get(key, 0), True, 1.0, Child.call, call).result()
+
+    def _at(
+        self, worker: int, here: bool, load: float, function: Callable[..., T], *arguments: Any
+    ) -> Future[T]:
+        """Call a function of a worker's process once the worker has done what was begun before.
+
+        Args:
+            worker: The worker.
+            here: Whether to call it in this thread if the worker is idle.
+            load: How long it takes compared with others.
+            function: The function.
+            arguments: Its further arguments.
+        """
+        under_way = self._under_way(worker)
+        if here and not under_way:
+            done: Future[T] = Future()
+            done.set_result(function(self._children[worker], *arguments))
+            return done
+        run = self._threads[worker].submit(function, self._children[worker], *arguments)
+        under_way.append((run, load))
+        return run
+
+    def _under_way(self, worker: int) -> list[tuple[Future[Any], float]]:
+        """Return what a worker has to do, each with its load."""
+        left = self._begun[worker] = [(run, load) for run, load in self._begun[worker] if not run.done()]
+        return left
 
     def close(self) -> None:
         """End the processes."""
-        self._threads.shutdown()
+        for thread in self._threads:
+            thread.shutdown(cancel_futures=True)
         for child in self._children:
             child.close()
 
     def _shares(self, keys: Sequence[Hashable], weights: Sequence[float]) -> dict[int, list[int]]:
         """Return the places of the requests for each worker, requests with the same key adjacent."""
-        load = [0.0] * len(self._children)
+        load = [sum(load for _, load in self._under_way(worker)) for worker in range(len(self._children))]
         chosen = [0] * len(keys)
         # Requests with known holders come first, so that the others can balance the load, the longest first.
         for place in sorted(
@@ -124,13 +175,8 @@ class WorkerPool(Closing):
         while len(self._holders) > self._remembered:
             del self._holders[next(iter(self._holders))]
 
-    def _each(self, work: Callable[[int, Sequence[int]], None], shares: dict[int, list[int]]) -> None:
-        """Let all workers do their shares concurrently; an interrupt stops all of them."""
-        if len(shares) == 1:
-            [(worker, places)] = shares.items()
-            work(worker, places)
-            return
-        runs = [self._threads.submit(work, worker, places) for worker, places in shares.items()]
+    def _wait(self, runs: Iterable[Future[Any]]) -> None:
+        """Wait for what workers do; an interrupt stops all of them."""
         try:
             wait(runs)
         except BaseException:
@@ -138,11 +184,9 @@ class WorkerPool(Closing):
                 child.interrupt()
             wait(runs)
             raise
-        for run in runs:
-            run.result()
 
 
-def _answers(child: Child, function: str, requests: list[Any]) -> Iterable[Reply]:
+def _answers(child: Child, function: str, requests: list[Any]) -> Sequence[Reply]:
     """Run requests in one call; if that fails, run each alone to find the guilty ones."""
     reply = child.call(Call(function, (requests,)))
     if isinstance(reply, Returned):

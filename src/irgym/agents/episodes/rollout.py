@@ -71,12 +71,13 @@ def _go_on(progress: str) -> None:
 
 
 class _Step(NamedTuple):
-    """One step of all episodes that were still running."""
+    """One step of episodes that were still running."""
 
     observations: Batch
     legal: BoolArray
     draw: Draw
     episodes: list[int]
+    number: int
     privileged: FloatArray
 
 
@@ -173,11 +174,12 @@ def play(
             draw = choose(batch, legal)
         else:
             draw = guide.draw(turn.episodes, legal, lambda allowed: choose(batch, allowed))
-        steps.append(_Step(batch, legal, draw, turn.episodes, seen))
+        steps.append(_Step(batch, legal, draw, turn.episodes, turn.step, seen))
         return layout.actions(draw.choices, masks)
 
     def go_on() -> None:
-        check(f"playing {len(tasks)} episodes, step {len(steps) + 1}")
+        number = steps[-1].number + 2 if steps else 1
+        check(f"playing {len(tasks)} episodes, step {number}")
 
     played = lockstep.play(tasks, take, go_on)
     trails = [episode.states for episode in played]
@@ -192,7 +194,7 @@ def play(
         behaviour_logp=np.concatenate([step.draw.behaviour_logp for step in steps]),
         rewards=np.zeros(len(episode), dtype=np.float32),
         episode=episode,
-        step=np.repeat(np.arange(len(steps)), [len(step.episodes) for step in steps]),
+        step=np.repeat([step.number for step in steps], [len(step.episodes) for step in steps]),
         privileged=np.concatenate([step.privileged for step in steps]),
     )
     jobs, asked, references = _jobs(tasks, trails, reward)

@@ -1,6 +1,6 @@
 """The task: one module of LLVM's IR and the passes to run on it."""
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.llvm.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
-from irgym.envs.llvm.compiling.modules import ProgramModules, Step, run_passes
+from irgym.envs.llvm.compiling.modules import ProgramModules, Step, begin_passes
 from irgym.envs.llvm.compiling.toolchain import toolchain
 from irgym.envs.llvm.runner import SIZE
 from irgym.envs.llvm.sequences import fewest, prefixes, sequences, smallest
@@ -66,6 +66,7 @@ class LlvmTask(Task[LlvmState]):
     objectives = (INSTRUCTIONS, CODE_SIZE, TIME)
     forms = FORMS
     horizon = HORIZON
+    runs_beside = True
 
     def __init__(
         self,
@@ -127,6 +128,20 @@ class LlvmTask(Task[LlvmState]):
         cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
     ) -> list[Any]:
         """Step states of many tasks, spreading the passes over the processes of the pool."""
+        return cls._begun(tasks, states, actions, at_once=True)()
+
+    @classmethod
+    def begin_many(
+        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+    ) -> Callable[[], list[Any]]:
+        """Begin what `step_many` does; return a function that waits for the states."""
+        return cls._begun(tasks, states, actions, at_once=False)
+
+    @classmethod
+    def _begun(
+        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action], at_once: bool
+    ) -> Callable[[], list[Any]]:
+        """Begin steps; `at_once`: the states are waited for next."""
         after: list[LlvmState] = list(states)
         places: list[int] = []
         steps: list[Step] = []
@@ -139,9 +154,14 @@ class LlvmTask(Task[LlvmState]):
             else:
                 places.append(place)
                 steps.append((task.modules, state.node, action.kind))
-        for place, (_, _, kind), result in zip(places, steps, run_passes(steps), strict=True):
-            after[place] = states[place].after(kind, result)
-        return after
+        wait = begin_passes(steps, at_once=at_once)
+
+        def stepped() -> list[LlvmState]:
+            for place, (_, _, kind), result in zip(places, steps, wait(), strict=True):
+                after[place] = states[place].after(kind, result)
+            return after
+
+        return stepped
 
     def terminal(self, state: LlvmState) -> bool:
         """Say whether `stop` was taken or a pass failed."""

@@ -52,12 +52,25 @@ class PassPool(Generic[R, A]):
             requests: The passes.
             sizes: Sizes of the modules, by which the load is balanced.
         """
+        return self.begin(requests, sizes, at_once=True)()
+
+    def begin(
+        self, requests: Sequence[R], sizes: Sequence[float] | None = None, at_once: bool = False
+    ) -> Callable[[], list[A | Failure | None]]:
+        """Begin what `step` does, with the same arguments; return a function that waits for the results.
+
+        `at_once` is as in `WorkerPool.begin`.
+        """
         call = f"{self._store}:step"
-        replies = self._workers.run(call, requests, key=_needed, left=_made, weights=sizes)
-        return [
-            self._reply(Call(call, (request,)), reply)
-            for request, reply in zip(requests, replies, strict=True)
-        ]
+        wait = self._workers.begin(call, requests, key=_needed, left=_made, weights=sizes, at_once=at_once)
+
+        def results() -> list[A | Failure | None]:
+            return [
+                self._reply(Call(call, (request,)), reply)
+                for request, reply in zip(requests, wait(), strict=True)
+            ]
+
+        return results
 
     def call(self, function: str, program: str, path: Path, *arguments: Any) -> Any:
         """Call a function of the store on a module, in the process that probably holds it.

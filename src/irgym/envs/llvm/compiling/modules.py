@@ -1,6 +1,6 @@
 """Cache of the modules that passes make of a program, shared by all its tasks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -118,10 +118,23 @@ Step = tuple[ProgramModules, Node, int]
 """A program, one of its modules, and the pass to run on it."""
 
 
+Results = Callable[[], list[Node | Failure | None]]
+"""Waits for the results of steps."""
+
+
 def run_passes(steps: Sequence[Step]) -> list[Node | Failure | None]:
-    """Return the results of steps of programs; unknown ones are run, spread over the pools.
+    """Return the results of steps of programs; unknown ones are run, spread over the pools."""
+    return begin_passes(steps, at_once=True)()
+
+
+def begin_passes(steps: Sequence[Step], at_once: bool = False) -> Results:
+    """Begin what `run_passes` does, and return a function that waits for the results.
 
     Equal modules are asked for by one path, however each was reached.
+
+    Args:
+        steps: The steps.
+        at_once: Whether the results are waited for next.
     """
     found: dict[tuple[int, bytes, int], Node | Failure | None] = {}
     unknown: dict[Pool, dict[tuple[int, bytes, int], Step]] = {}
@@ -131,14 +144,22 @@ def run_passes(steps: Sequence[Step]) -> list[Node | Failure | None]:
             found[_key(step)] = modules.result(node, kind)
         else:
             unknown.setdefault(modules.pool, {})[_key(step)] = step
-    for pool, asked in unknown.items():
-        requests = [
-            Request(modules.file, node.path, kind, pool.backend) for modules, node, kind in asked.values()
-        ]
-        replies = pool.step(requests, [node.total for _, node, _ in asked.values()])
-        for (key, (modules, node, kind)), reply in zip(asked.items(), replies, strict=True):
-            found[key] = modules.record(node, kind, reply)
-    return [found[_key(step)] for step in steps]
+    begun = {
+        pool: pool.begin(
+            [Request(modules.file, node.path, kind, pool.backend) for modules, node, kind in asked.values()],
+            [node.total for _, node, _ in asked.values()],
+            at_once,
+        )
+        for pool, asked in unknown.items()
+    }
+
+    def results() -> list[Node | Failure | None]:
+        for pool, asked in unknown.items():
+            for (key, (modules, node, kind)), reply in zip(asked.items(), begun[pool](), strict=True):
+                found[key] = modules.record(node, kind, reply)
+        return [found[_key(step)] for step in steps]
+
+    return results
 
 
 def _key(step: Step) -> tuple[int, bytes, int]:
