@@ -114,7 +114,7 @@ def zig_cc(arguments: Sequence[str], folder: str) -> "subprocess.CompletedProces
     clang_version()
     others = {name: value for name, value in os.environ.items() if name != SEARCHED}
     return subprocess.run(
-        [sys.executable, "-m", "ziglang", "cc", *arguments],
+        [sys.executable, "-m", "ziglang", "cc", "-fno-crash-diagnostics", *arguments],
         env={**others, "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": folder},
         cwd=folder,
         capture_output=True,
@@ -142,7 +142,8 @@ def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
                 f"{source.name}: clang took longer than {TIMEOUT_S:g} s: choose a smaller file"
             ) from error
         if _CRASHED.search(done.stderr):
-            raise ProgramError(f"clang crashes on {source.name} ({_why(done.stderr)}): choose another file")
+            how = "runs out of memory" if _EXHAUSTED.search(done.stderr) else "crashes"
+            raise ProgramError(f"clang {how} on {source.name}: choose a smaller or another file")
         if done.returncode or not made.is_file():
             missing = "' file not found" in done.stderr
             remedy = f": name the header's folder in the environment variable {SEARCHED}" if missing else ""
