@@ -41,7 +41,7 @@ LIST = "list"
 """Name of the list of sequences among the pipelines."""
 
 LISTED = 320_000
-"""Most instructions, summed over the sequences of the list that are tried: large modules try the first few."""
+"""Most instructions, summed over the sequences of the list that are tried: on large modules the first few."""
 
 PIPELINES = {
     "oz": "LLVM's -Oz: O2 on functions with the attribute minsize",

@@ -143,7 +143,7 @@ def test_programs_that_crash_or_never_end_are_refused(tmp_path: Path, child: Chi
         called(child, task.job(task.initial()).call)
     task = program(tmp_path, "int main(void) { for (volatile int x = 0;; x = 1); }")
     with pytest.raises(
-        ProgramError, match=r"no end within the time limit of 0\.2 s: give it arguments or input"
+        ProgramError, match=r"no end within the time limit \(0\.2 s, 16 MiB\): give it arguments or input"
     ):
         called(child, Call("llvm_whole:hurried", (task.whole,)))
 
