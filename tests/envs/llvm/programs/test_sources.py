@@ -302,3 +302,15 @@ def test_large_preprocessed_texts_are_refused(monkeypatch: pytest.MonkeyPatch, t
     file = written(tmp_path, "large.c", "int x;\n" + "int level;" * 200_000)
     with pytest.raises(ProgramError, match=r"large\.c has 1 MiB with all that it includes"):
         preprocessed(file, "x86-64")
+
+
+def test_ir_on_which_llvm_crashes_is_refused_in_one_sentence(sources: Sources, tmp_path: Path):
+    deep = (
+        f"@g = global {'{' * 100_000}i8{'}' * 100_000} zeroinitializer\ndefine void @f() {{\n ret void\n}}\n"
+    )
+    file = written(tmp_path, "deep.ll", deep)
+    with pytest.raises(ProgramError) as caught:
+        sources.module(parse_uri(f"llvm:{file}"))
+    assert str(caught.value).endswith(
+        "crashed on it (killed by SIGSEGV): choose a smaller or another program"
+    )
