@@ -169,12 +169,13 @@ def test_programs_filters_and_saves(irgym: Command, tmp_path: Path):
     assert refused.code == 2 and "nowhere" in refused.err
 
 
-def test_what_is_left_out_is_told(irgym: Command, tmp_path: Path):
+@pytest.mark.parametrize("environment", ["cse", "llvm"])
+def test_what_is_left_out_is_told(irgym: Command, tmp_path: Path, environment: str):
     texts("m{n}.c", C)(tmp_path)
     (tmp_path / "broken.c").write_text("int f(")
-    listed = irgym("programs", "cse", "--dataset", tmp_path)
+    listed = irgym("programs", environment, "--dataset", tmp_path)
     assert listed.code == 0 and f"# left out: 1 of {tmp_path}, such as: clang cannot compile" in listed.out
-    compared = irgym("compare", "cse", "--dataset", tmp_path, "--methods", "base", "--limit", "1")
+    compared = irgym("compare", environment, "--dataset", tmp_path, "--methods", "base", "--limit", "1")
     assert compared.code == 0 and "left out: 1 of" in compared.out + compared.err
 
 

@@ -34,7 +34,7 @@ NAME = re.compile(r"[A-Za-z0-9_][\w.-]*")
 """The form of the names of one's own data sets."""
 
 SHOWN = 3
-"""Number of names by which several sets together are called."""
+"""Number of names by which several sets together are called, and of reasons for what is left out."""
 
 FORMS = "a file, a folder, a glob, a URI, or a grid such as FAMILY:SIZE=64:128:16"
 """The forms that name programs beside the names of data sets, in words."""
@@ -95,8 +95,9 @@ def dataset_names(environment: "Environment") -> list[str]:
 
 
 def left_out_text(dataset: Dataset) -> str:
-    """Return a line on the files and combinations of sizes that are no programs."""
-    return f"left out: {len(dataset.left_out)} of {dataset.name}, such as: {dataset.left_out[0]}"
+    """Return a line on the files and combinations of sizes that are no programs: the first, and a count."""
+    reasons = "; ".join(dataset.left_out[:SHOWN])
+    return f"left out: {len(dataset.left_out)} of {dataset.name}, such as: {reasons}"
 
 
 def dataset_named(

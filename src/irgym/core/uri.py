@@ -253,11 +253,11 @@ class Grammar:
         path = Path(name)
         if not name:
             raise ProgramError(f"{uri!r} names no file: write {self._forms}")
+        if is_folder(path):
+            raise ProgramError(f"{uri!r} is a folder: name a file; irgym compare takes --dataset {name}")
         if path.suffix.lower() not in files.suffixes:
             names = f"{'one of ' if len(files.suffixes) > 1 else ''}*{', *'.join(files.suffixes)}"
             raise ProgramError(f"{uri!r}: {self.scheme} reads no such file; name it {names}")
-        if is_folder(path):
-            raise ProgramError(f"{uri!r} is a folder: name a file in it")
         if not is_file(path):
             raise ProgramError(f"{uri!r}: there is no such file")
         return ProgramUri(

@@ -30,16 +30,17 @@ STEP = 64 << 20
 """Sizes are rounded up to multiples of this many bytes, so that files of similar size share a child."""
 
 
-def limits_of(size: int, seconds: float = SECONDS) -> Limits:
+def limits_of(size: int, seconds: float = SECONDS, memory: int = MEMORY) -> Limits:
     """Return the limits of a call on a file.
 
     Args:
         size: Bytes of the file.
         seconds: Time limit for a small file.
+        memory: Memory limit for a small file, in bytes.
     """
     rounded = -(-size // STEP) * STEP if size >= STEP else 0
-    memory = min(MEMORY + TIMES * rounded, 12 * GIB)
-    return Limits(timeout_s=seconds + rounded / SPEED, memory_bytes=memory, file_bytes=8 * GIB)
+    most = min(memory + TIMES * rounded, 12 * GIB)
+    return Limits(timeout_s=seconds + rounded / SPEED, memory_bytes=most, file_bytes=8 * GIB)
 
 
 class Opener(Closing):
@@ -52,12 +53,18 @@ class Opener(Closing):
         by: Name of the parser in errors: "LLVM".
         remedy: Advice where a file is too much for it.
         seconds: Time limit of a call on a small file.
+        memory: Memory limit of a call on a small file, in bytes.
     """
 
     def __init__(
-        self, by: str, remedy: str = "choose a smaller or another program", seconds: float = SECONDS
+        self,
+        by: str,
+        remedy: str = "choose a smaller or another program",
+        seconds: float = SECONDS,
+        memory: int = MEMORY,
     ) -> None:
         self._seconds = seconds
+        self._memory = memory
         self._by = by
         self._remedy = remedy
         self._child: Child | None = None
@@ -88,7 +95,7 @@ class Opener(Closing):
             child.close()
 
     def _for(self, size: int) -> Child:
-        limits = limits_of(size, self._seconds)
+        limits = limits_of(size, self._seconds, self._memory)
         if self._child is None or self._child.limits != limits:
             self.close()
             self._child = Child(limits)

@@ -31,8 +31,13 @@ def answered(
     if isinstance(reply, Raised):
         raise error_of(call, reply)
     if isinstance(reply, Crashed):
-        raise ProgramError(f"{what}: {by} crashed on it ({reply.detail}): {remedy}")
+        raise ProgramError(f"{what}: {by} crashed on it ({_brief(reply.detail)}): {remedy}")
     raise ProgramError(f"{what} is too much for {by} ({failure_of(reply).detail}): {remedy}")
+
+
+def _brief(detail: str) -> str:
+    """Return how a process died without the traceback of this program, which no user can act on."""
+    return detail.partition("Fatal Python error: ")[0].strip().removesuffix("it printed:").rstrip("; ")
 
 
 def failure_of(reply: Crashed | TimedOut | OutOfMemory) -> Measurement:

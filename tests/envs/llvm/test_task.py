@@ -5,11 +5,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from irgym.base.errors import IrgymError, ScheduleError
+from irgym.base.errors import IrgymError, ScheduleError, UnknownPipelineError
 from irgym.core.actions import Action
 from irgym.envs.llvm.actions import KIND, PASSES, SPACE, STOP
 from irgym.envs.llvm.compiling.modules import ProgramModules
+from irgym.envs.llvm.environment import LLVM
 from irgym.envs.llvm.task import CODE_SIZE, LlvmTask
+from irgym.judging.reference import default_schedules
 from irgym.measure.passes.store import Failure
 
 walks = st.lists(st.integers(0, len(PASSES) - 1), min_size=1, max_size=8)
@@ -102,3 +104,19 @@ def test_exports_hold_the_module_after_its_passes(task, suffix, tmp_path):
     assert content.startswith(starts[suffix])
     if suffix == ".ll":
         assert b"alloca" not in content and task.text(task.initial()).count("alloca") in (0, 2)
+
+
+def test_large_modules_try_fewer_sequences_of_the_list(task, monkeypatch: pytest.MonkeyPatch):
+    total = task.initial().node.total
+    lengths: list[int] = []
+    monkeypatch.setattr("irgym.envs.llvm.task.LISTED", 3 * total)
+    monkeypatch.setattr(
+        "irgym.envs.llvm.task.prefixes",
+        lambda task, tried: lengths.append(len(tried)) or [task.initial()],
+    )
+    again = LlvmTask(task.modules)
+    assert len(again.pipeline("list")) == 0 and lengths == [3]
+    monkeypatch.setattr("irgym.envs.llvm.task.LISTED", total - 1)
+    with pytest.raises(UnknownPipelineError, match="too many for the list of sequences: choose oz"):
+        LlvmTask(task.modules).pipeline("list")
+    assert len(default_schedules(LLVM, LlvmTask(task.modules))) == 1

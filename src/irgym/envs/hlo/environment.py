@@ -125,6 +125,17 @@ class HloEnvironment(Environment):
         """Return the canonical URI of a program."""
         return parse_program(uri).uri
 
+    def programs_of(self, uri: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the URI of a program, which XLA can read if it is a file.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: The engine is missing.
+        """
+        if parse_program(uri).path is not None:
+            self.task(uri).initial()
+        return [uri], ()
+
     def program_of(self, program: object, inputs: Sequence[Any]) -> str | None:
         """Return the URI of a file of HLO or StableHLO, or of a function (jitted or not) that JAX can lower.
 

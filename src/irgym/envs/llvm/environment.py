@@ -131,6 +131,18 @@ class LlvmEnvironment(Environment):
         del inputs
         return f"llvm:{program}" if isinstance(program, Path) and is_program(program) else None
 
+    def programs_of(self, uri: str) -> tuple[Sequence[str], Sequence[str]]:
+        """Return the URI of a program, whose file can be compiled and read.
+
+        Raises:
+            ProgramError: The URI or the file is malformed.
+            BackendError: LLVM or ziglang is missing.
+        """
+        program = parse_uri(uri)
+        if program.path is not None:
+            self._opened(PREFERRED).module(program)
+        return [uri], ()
+
     def _opened(self, backend: str) -> Sources:
         if backend not in self._sources:
             self._sources[backend] = sources = Sources(backend)

@@ -3,7 +3,7 @@
 from irgym.core.baseline import ROUNDS, Versus
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.envs.llvm.checking.programs import both, compared_programs
-from irgym.envs.llvm.checking.validation import compared
+from irgym.envs.llvm.checking.validation import LEAST_SECONDS, SECONDS, compared
 from irgym.envs.llvm.compiling.library import library
 from irgym.envs.llvm.compiling.sections import text_bytes
 from irgym.envs.llvm.compiling.store import store
@@ -76,7 +76,13 @@ def compare(program: WholeProgram, path: Path, theirs: Path, rounds: int, timing
 
 
 def validate(
-    program: str, path: Path, backend: str, inputs: int, seed: int, whole: WholeProgram | None = None
+    program: str,
+    path: Path,
+    backend: str,
+    inputs: int,
+    seed: int,
+    whole: WholeProgram | None = None,
+    seconds: float = SECONDS,
 ) -> Validation:
     """Compare a module after passes with the module before them.
 
@@ -89,6 +95,7 @@ def validate(
         inputs: Number of random inputs of each function.
         seed: Seed of the first.
         whole: The program, where it is to be run; None where only its functions are.
+        seconds: Processor time for the functions, within `LEAST_SECONDS` and `SECONDS`.
 
     Raises:
         PassFailure: A pass fails.
@@ -99,7 +106,9 @@ def validate(
     if complaint:
         return Validation(False, 0.0, "LLVM's verifier", 0, complaint.splitlines()[0])
     before = store(backend).module(program, ()).module.text()
-    functions = compared(before, stored.module.text(), inputs, seed)
+    seconds = min(max(seconds, LEAST_SECONDS), SECONDS)
+    restart_clock()
+    functions = compared(before, stored.module.text(), inputs, seed, seconds)
     if whole is None:
         return functions
     restart_clock()

@@ -1,12 +1,13 @@
 """The task: one module of LLVM's IR and the passes to run on it."""
 
+import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from irgym.base.errors import IrgymError, ScheduleError
+from irgym.base.errors import IrgymError, ScheduleError, UnknownPipelineError
 from irgym.core.actions import Action, Mask
 from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job, Measurement, Outcome
@@ -38,6 +39,9 @@ SPEED_PIPELINE = "o3"
 
 LIST = "list"
 """Name of the list of sequences among the pipelines."""
+
+LISTED = 320_000
+"""Most instructions, summed over the sequences of the list that are tried: on large modules the first few."""
 
 PIPELINES = {
     "oz": "LLVM's -Oz: O2 on functions with the attribute minsize",
@@ -213,8 +217,12 @@ class LlvmTask(Task[LlvmState]):
 
         A program that is timed is run as a whole too.
         """
+        return self.validation_within(state, inputs, seed, math.inf)
+
+    def validation_within(self, state: LlvmState, inputs: int, seed: int, seconds: float) -> Call:
+        """Return the same call, which leaves out functions for which there is no time."""
         whole = self.whole if self.objective.timed or self._runs_always else None
-        arguments = (self.modules.file, state.path, self.modules.pool.backend, inputs, seed, whole)
+        arguments = (self.modules.file, state.path, self.modules.pool.backend, inputs, seed, whole, seconds)
         return Call(f"{RUNNER}:validate", arguments)
 
     def baseline_call(self, name: str, state: LlvmState, rounds: int = ROUNDS) -> Call:
@@ -237,13 +245,20 @@ class LlvmTask(Task[LlvmState]):
 
         Raises:
             IrgymError: There is no such pipeline.
+            UnknownPipelineError: The module is too large for the list.
         """
         if name not in PIPELINES:
             raise IrgymError(f"llvm has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
         if name != LIST:
             return Schedule((Action(self.modules.pipeline(name)),))
         if self.objective.name not in self._listed:
-            states = prefixes(self, sequences())
+            tried = sequences()[: LISTED // max(1, self.modules.root.total)]
+            if not tried:
+                raise UnknownPipelineError(
+                    f"{self.uri} has more than {LISTED:,} instructions, too many for the list of sequences: "
+                    "choose oz, o2 or o3"
+                )
+            states = prefixes(self, tried)
             best = smallest(self, states) if self.objective == CODE_SIZE else min(states, key=fewest)
             self._listed[self.objective.name] = Schedule(tuple(Action(kind) for kind in best.path))
         return self._listed[self.objective.name]

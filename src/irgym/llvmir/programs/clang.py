@@ -17,6 +17,9 @@ from irgym.measure.machine import cache_dir
 TIMEOUT_S = 300.0
 """Time limit of a call, in seconds. On first use, ziglang builds libraries, which takes some ten seconds."""
 
+LARGEST = 1 << 26
+"""Most bytes of a preprocessed file."""
+
 SHOWN = 2
 """Number of clang's messages that an error quotes."""
 
@@ -26,6 +29,8 @@ UNOPTIMISED = ("-Xclang", "-disable-llvm-passes", "-fno-sanitize=undefined", "-g
 FLAGS = ("-O1", *UNOPTIMISED)
 """Options of clang. Without -O1, clang marks functions `optnone`, and LLVM does not optimise them."""
 
+_CRASHED = re.compile(r"clang frontend command failed|unable to spawn|terminated with signal|LLVM ERROR")
+_EXHAUSTED = re.compile("out of memory|bad_alloc|Cannot allocate memory|OutOfMemory")
 _INCLUDED = re.compile(rb'^# \d+ "([^"<]+)"', re.MULTILINE)
 
 SEARCHED = "CPATH"
@@ -84,9 +89,15 @@ def preprocessed(
 
     Raises:
         BackendError: The compiler is not installed.
-        ProgramError: An included file is missing.
+        ProgramError: An included file is missing, or the text has more than `LARGEST` bytes.
     """
-    return _made(source, target, (*flags, "-E", *options))
+    text = _made(source, target, (*flags, "-E", *options))
+    if len(text) > LARGEST:
+        raise ProgramError(
+            f"{source.name} has {len(text) >> 20:,} MiB with all that it includes, and at most "
+            f"{LARGEST >> 20} MiB are compiled: choose a smaller file"
+        )
+    return text
 
 
 def zig_cc(arguments: Sequence[str], folder: str) -> "subprocess.CompletedProcess[str]":
@@ -103,7 +114,7 @@ def zig_cc(arguments: Sequence[str], folder: str) -> "subprocess.CompletedProces
     clang_version()
     others = {name: value for name, value in os.environ.items() if name != SEARCHED}
     return subprocess.run(
-        [sys.executable, "-m", "ziglang", "cc", *arguments],
+        [sys.executable, "-m", "ziglang", "cc", "-fno-crash-diagnostics", *arguments],
         env={**others, "ZIG_GLOBAL_CACHE_DIR": str(cache_dir() / "zig"), "ZIG_LOCAL_CACHE_DIR": folder},
         cwd=folder,
         capture_output=True,
@@ -130,6 +141,9 @@ def _made(source: Path, target: str, options: Sequence[str]) -> bytes:
             raise ProgramError(
                 f"{source.name}: clang took longer than {TIMEOUT_S:g} s: choose a smaller file"
             ) from error
+        if _CRASHED.search(done.stderr):
+            how = "runs out of memory" if _EXHAUSTED.search(done.stderr) else "crashes"
+            raise ProgramError(f"clang {how} on {source.name}: choose a smaller or another file")
         if done.returncode or not made.is_file():
             missing = "' file not found" in done.stderr
             remedy = f": name the header's folder in the environment variable {SEARCHED}" if missing else ""

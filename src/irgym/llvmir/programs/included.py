@@ -3,23 +3,29 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from irgym.base.closing import Closing
 from irgym.base.reading import check_size
 from irgym.core.cost import Call
 from irgym.llvmir.programs.clang import FLAGS, included
 from irgym.llvmir.programs.files import SourceFile
+from irgym.measure.isolation.protocol import GIB
 from irgym.measure.opening import Opener
 from irgym.measure.store import content_digest
 
+SECONDS = 5.0
+"""Time limit for a small file, in seconds: a file of 3 MB takes some tenths of a second."""
 
-class Included:
+
+class Included(Closing):
     """Digests of preprocessed C files, cached until one of the included files changes.
 
-    Args:
-        opener: Where clang runs.
+    Clang runs in a child with tighter limits than those of compilation: macros and included files may expand
+    without end. Close it, or let it end with the process.
     """
 
-    def __init__(self, opener: Opener) -> None:
-        self._opener = opener
+    def __init__(self) -> None:
+        remedy = "look for a macro or an included file that expands without end, or choose another file"
+        self._opener = Opener("clang's preprocessor", remedy, SECONDS, GIB)
         self._known: dict[tuple[SourceFile, str, tuple[str, ...]], tuple[Mapping[str, int], str]] = {}
 
     def content(self, file: SourceFile, target: str, flags: Sequence[str] = FLAGS) -> str:
@@ -43,6 +49,10 @@ class Included:
             changed, found = {path: _changed(path) for path in included(text)}, content_digest(text)
             self._known[key] = changed, found
         return found
+
+    def close(self) -> None:
+        """End the child process."""
+        self._opener.close()
 
 
 def _changed(file: str) -> int:

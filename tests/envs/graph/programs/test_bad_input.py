@@ -114,7 +114,7 @@ REFUSED: dict[str, tuple[Make, str]] = {
     "a text": (_content(b"# no model\n"), "is no ONNX model, or was cut off: export it again"),
     "nothing": (_content(b""), "is empty: export the model again"),
     "a part": (lambda path: (_opset(20)(path), os.truncate(path, 150)), "is no ONNX model, or was cut off"),
-    "a folder": (lambda path: path.mkdir(), "is a folder: name a file in it"),
+    "a folder": (lambda path: path.mkdir(), "is a folder: name a file"),
     "gzip": (_content(gzip.compress(b"x")), "is packed by gzip: unpack it"),
     "an archive": (_content(b"PK\3\4 and more"), "is an archive"),
     "ONNX Runtime's format": (

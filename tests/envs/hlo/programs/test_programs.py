@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from irgym.base.errors import ProgramError
 from irgym.core.uri import Family, Value
+from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.programs.families import FAMILIES
 from irgym.envs.hlo.programs.uris import SUFFIXES, parse_program
 
@@ -119,6 +120,13 @@ def test_files_keep_their_path_as_given(tmp_path: Path, suffix: str, monkeypatch
     for text in (f"graph{suffix}", f"./graph{suffix}", f"{tmp_path}/graph{suffix}"):
         program = parse_program(f"hlo:{text}")
         assert (program.uri, program.family, program.path) == (f"hlo:{text}", "", Path(text))
+
+
+def test_data_sets_hold_only_files_that_can_be_read(tmp_path: Path):
+    file = tmp_path / "broken.hlo"
+    file.write_text("HloModule m\nENTRY e {\n")
+    with pytest.raises(ProgramError, match="cannot read it as HLO text"):
+        HLO.programs_of(f"hlo:{file}")
 
 
 def test_a_folder_is_no_program(tmp_path: Path):

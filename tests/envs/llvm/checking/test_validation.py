@@ -4,7 +4,9 @@ from collections.abc import Mapping
 
 import pytest
 
+from irgym.envs.llvm.checking.entries import Entry, Partners
 from irgym.envs.llvm.checking.validation import compared
+from irgym.llvmir.ir.modules import ModuleText
 
 from .conftest import Passes
 
@@ -307,3 +309,47 @@ end:
         for passes in (["verify"], ["default<O2>"]):
             [wrong] = after_passes(text.replace(old, ""), [passes])
             assert not compared(before, wrong, 1, 0).ok, (old, passes)
+
+
+COUNTERS = """
+@first = internal global i32 0
+@second = internal global i32 0
+define internal i32 @inner() {
+  %v = load i32, ptr @first
+  ret i32 %v
+}
+define i32 @a() {
+  %v = call i32 @inner()
+  ret i32 %v
+}
+define i32 @b(i32 %x) {
+  store i32 %x, ptr @first
+  ret i32 %x
+}
+define i32 @c() {
+  %v = load i32, ptr @second
+  ret i32 %v
+}
+define i32 @d(i32 %x) {
+  %y = add i32 %x, 0
+  ret i32 %y
+}
+"""
+
+
+def test_partners_share_internal_variables(after_passes: Passes):
+    [text] = after_passes(COUNTERS, [["verify"]])
+    module = ModuleText.read(text)
+    found = {name: Entry(name, name, True) for name in ("@a", "@b", "@c", "@d")}
+    partners = Partners(module, [*found.values()])
+    sharing = {name: [other.name for other in partners.of(entry)] for name, entry in found.items()}
+    assert sharing == {"@a": ["@a", "@b"], "@b": ["@a", "@b"], "@c": ["@c"], "@d": []}
+
+
+def test_functions_without_time_are_counted(after_passes: Passes):
+    before, after = after_passes(COUNTERS, [["verify"], ["default<O2>"]])
+    found = compared(before, after, 2, seed=3, seconds=0.0)
+    assert found.ok and not found.checked and found.inputs == 2
+    assert found.blind == "not compared for lack of time: 3 of 4 functions"
+    assert found.figures["functions_left_out"] == 3
+    assert compared(before, after, 2, seed=3).checked

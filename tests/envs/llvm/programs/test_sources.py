@@ -13,6 +13,7 @@ from irgym.base.errors import BackendError, IrgymError, ProgramError
 from irgym.core.cost import Call
 from irgym.envs.llvm.programs.sources import Sources
 from irgym.envs.llvm.programs.uris import parse_uri
+from irgym.llvmir.programs.clang import preprocessed
 from irgym.llvmir.programs.files import kernels
 from irgym.llvmir.programs.packages.pinned import Package
 from irgym.measure.isolation.child import Child
@@ -279,3 +280,37 @@ def test_a_file_that_may_not_be_read(sources: Sources, tmp_path: Path):
     file.chmod(0)
     with pytest.raises(ProgramError, match="check the path and its permissions"):
         sources.module(parse_uri(f"llvm:{file}"))
+
+
+def test_c_that_expands_without_end_is_refused_in_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("irgym.llvmir.programs.included.SECONDS", 1.0)
+    macros = "".join(f"#define A{number} A{number - 1} + A{number - 1}\n" for number in range(1, 40))
+    bomb = written(tmp_path, "bomb.c", f"#define A0 x\n{macros}int f(int x) {{ return A39; }}\n")
+    with Sources() as opened, pytest.raises(ProgramError) as caught:
+        opened.module(parse_uri(f"llvm:{bomb}"))
+    assert "is too much for clang's preprocessor" in str(caught.value) and "a macro" in str(caught.value)
+
+
+def test_c_on_which_clang_crashes_is_refused(sources: Sources, tmp_path: Path):
+    deep = written(tmp_path, "deep.c", f"int f(int x) {{ return {'- ' * 300_000}x; }}")
+    with pytest.raises(ProgramError, match=r"clang crashes on deep\.c: choose a smaller or another file"):
+        sources.module(parse_uri(f"llvm:{deep}"))
+
+
+def test_large_preprocessed_texts_are_refused(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr("irgym.llvmir.programs.clang.LARGEST", 1 << 20)
+    file = written(tmp_path, "large.c", "int x;\n" + "int level;" * 200_000)
+    with pytest.raises(ProgramError, match=r"large\.c has 1 MiB with all that it includes"):
+        preprocessed(file, "x86-64")
+
+
+def test_ir_on_which_llvm_crashes_is_refused_in_one_sentence(sources: Sources, tmp_path: Path):
+    deep = (
+        f"@g = global {'{' * 100_000}i8{'}' * 100_000} zeroinitializer\ndefine void @f() {{\n ret void\n}}\n"
+    )
+    file = written(tmp_path, "deep.ll", deep)
+    with pytest.raises(ProgramError) as caught:
+        sources.module(parse_uri(f"llvm:{file}"))
+    assert str(caught.value).endswith(
+        "crashed on it (killed by SIGSEGV): choose a smaller or another program"
+    )

@@ -37,7 +37,7 @@ def test_uris_that_name_nothing_are_refused(uri: str, said: str):
 def test_a_folder_is_no_program(tmp_path):
     folder = tmp_path / "folder.c"
     folder.mkdir()
-    with pytest.raises(ProgramError, match="is a folder: name a file in it"):
+    with pytest.raises(ProgramError, match="is a folder: name a file"):
         parse_uri(f"llvm:{folder}")
 
 

@@ -44,7 +44,7 @@ class Sources(Closing):
         self._opener = Opener("clang or LLVM", seconds=SECONDS)
         self._modules: OrderedDict[Path, ModuleText] = OrderedDict()
         self._named: dict[Path, list[str]] = {}
-        self._included = Included(self._opener)
+        self._included = Included()
 
     def module(self, source: SourceFile, target: str) -> Path:
         """Return the file of a prepared module, preparing it if needed.
@@ -117,7 +117,8 @@ class Sources(Closing):
         return found
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
+        self._included.close()
         self._opener.close()
 
 

@@ -1,7 +1,7 @@
 """Functions and variables by which a module before LLVM's passes is compared with the module after them."""
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from irgym.llvmir.interpreter.operands import Operand
@@ -94,27 +94,62 @@ def kept(before: Program, after: Program) -> Iterator[str]:
             yield name
 
 
-def partners(program: Program, found: Sequence[Entry]) -> dict[str, list[Entry]]:
-    """Return by name, for each entry that uses internal variables, the entries that use one of them too."""
-    variables = {entry.name: _variables(program.module, entry.name) for entry in found if entry.other}
-    return {
-        entry.name: [other for other in found if variables[entry.name] & variables.get(other.name, set())]
-        for entry in found
-        if variables.get(entry.name)
-    }
+class Partners:
+    """Entries that use the same internal variables, looked up for one entry after the other.
+
+    Args:
+        module: The module.
+        found: Its entries.
+    """
+
+    def __init__(self, module: ModuleText, found: Sequence[Entry]) -> None:
+        self._names = [entry.name for entry in found if entry.other]
+        self._entries = {entry.name: entry for entry in found}
+        self._functions = {
+            name: globals_in("\n".join(function.lines)) for name, function in module.functions.items()
+        }
+        others = {
+            name: globals_in(line.partition(" = ")[2])
+            for name, line in module.entries.items()
+            if name not in self._functions
+        }
+        self._mentioned = {**others, **self._functions}
+        self._users: dict[str, list[str]] = {}
+        for name, mentioned in self._mentioned.items():
+            for other in mentioned:
+                self._users.setdefault(other, []).append(name)
+        self._variables = {name for name in others if _is_internal_variable(module.entries[name])}
+        self._known: dict[frozenset[str], list[Entry]] = {}
+
+    def of(self, entry: Entry) -> Sequence[Entry]:
+        """Return the entries that use an internal variable that an entry uses too, itself included."""
+        needed = _closure([entry.name], self._mentioned)
+        used = {known for name in needed for known in self._functions.get(name, ())}
+        variables = frozenset(self._variables & used)
+        if variables not in self._known:
+            direct = {name for known in variables for name in self._users[known] if name in self._functions}
+            users = _closure(direct, self._users)
+            self._known[variables] = [self._entries[name] for name in self._names if name in users]
+        return self._known[variables]
 
 
-def _variables(module: ModuleText, name: str) -> set[str]:
-    """Return the internal variables that a function or its callees name."""
+def _closure(names: Iterable[str], following: Mapping[str, Sequence[str]]) -> set[str]:
+    """Return names, and all that follows from them directly or indirectly."""
     found: set[str] = set()
-    for known in reached(module, name):
-        found |= set(globals_in("\n".join(module.functions[known].lines)))
-    matches = {known: _VARIABLE.match(module.entries.get(known, "")) for known in found}
-    return {
-        known
-        for known, match in matches.items()
-        if match and match["kind"] == "global" and LOCAL_LINKAGES & {*match["words"].split()}
-    }
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += following.get(name, ())
+    return found
+
+
+def _is_internal_variable(line: str) -> bool:
+    match = _VARIABLE.match(line)
+    return (
+        match is not None and match["kind"] == "global" and bool(LOCAL_LINKAGES & {*match["words"].split()})
+    )
 
 
 def _hidden(module: ModuleText, name: str) -> bool:

@@ -1,17 +1,20 @@
 """Comparison of a module after LLVM's passes with the module before them, by runs in random worlds."""
 
+import math
+import random
 import re
+import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import cast
 
 from irgym.core.cost import Validation
 from irgym.envs.llvm.checking.entries import (
     Entry,
+    Partners,
     entries,
     kept,
-    partners,
     reached,
     same_signature,
     unchanged,
@@ -32,6 +35,9 @@ from irgym.llvmir.worlds.world import STYLES, Style, World
 
 TOLERANCE = "bit for bit"
 """The tolerance of comparisons, for messages."""
+
+SECONDS, LEAST_SECONDS = 40.0, 15.0
+"""Processor time for the functions of a module, and where time is short: those beyond it are left out."""
 
 STEPS, PATIENT = 6_000, 60_000
 """Greatest number of instructions of a run, and while no run of a function has ended so far."""
@@ -64,6 +70,9 @@ _STYLES = (
     Style(known=20, edges=20, below=5, data=90, again=20),
 )
 _NAMED = 4
+PARTNERS = 32
+"""Most functions that may be called beside one that shares internal variables with them."""
+
 _CASES = ("tie", "above", "below")
 
 
@@ -74,6 +83,7 @@ class Findings:
     Attributes:
         compared: Number of functions compared.
         unchanged: Number of functions that the passes did not change, which are not run.
+        left_out: Number of functions for which there was no time.
         wrong: What differs, each with the function.
         blind: Functions that could not be compared, each with the reason.
         branches: Branches of the functions that were run.
@@ -83,6 +93,7 @@ class Findings:
 
     compared: int = 0
     unchanged: int = 0
+    left_out: int = 0
     wrong: list[str] = field(default_factory=list[str])
     blind: list[str] = field(default_factory=list[str])
     branches: set[tuple[int, int]] = field(default_factory=set[tuple[int, int]])
@@ -90,7 +101,7 @@ class Findings:
     runs: int = 0
 
 
-def compared(before: str, after: str, inputs: int, seed: int) -> Validation:
+def compared(before: str, after: str, inputs: int, seed: int, seconds: float = SECONDS) -> Validation:
     """Compare a module after passes with the module before them, by what can be observed of its functions.
 
     Every function that other modules can call, and every internal one whose address is taken in both modules,
@@ -103,12 +114,14 @@ def compared(before: str, after: str, inputs: int, seed: int) -> Validation:
         before: Text of the module before the passes, as LLVM prints it.
         after: Text of the module after them.
         inputs: Number of random inputs of each function; several worlds are drawn for each.
-        seed: Seed of the worlds.
+        seed: Seed of the worlds, and of the order in which functions are run.
+        seconds: Processor time, after which no further function is run. One at least is.
 
     Raises:
         ValueError: A text is not a module that LLVM printed.
     """
-    return Comparison(before, after, inputs, seed).compare()
+    end = time.process_time() + seconds
+    return Comparison(before, after, inputs, seed).compare(end)
 
 
 class Comparison:
@@ -129,8 +142,8 @@ class Comparison:
         self._after = Program(second, places, Rules(True, None, LIBRARY))
         self._inputs = inputs
         self._seed = seed
+        self._rng = random.Random(seed)
         self._left = MODULE_STEPS
-        self._sharing: Mapping[str, Sequence[Entry]] = {}
         self._pairs: Sequence[tuple[Code, Code]] = ()
         self._kept = frozenset(
             self._before.address(name) >> REGION_BITS for name in kept(self._before, self._after)
@@ -145,25 +158,35 @@ class Comparison:
             drawn_share=0.5,
         )
 
-    def compare(self) -> Validation:
-        """Compare all functions."""
+    def compare(self, end: float = math.inf) -> Validation:
+        """Compare the functions in random order, until the clock of processor time shows `end`."""
         findings = Findings()
-        todo = entries(self._before, self._after)
-        self._sharing = partners(self._before, todo)
+        found = entries(self._before, self._after)
+        partners = Partners(self._before.module, found)
+        todo = [entry for entry in found if self._callable(entry, findings)]
+        self._rng.shuffle(todo)
         for number, entry in enumerate(todo):
-            self._entry(entry, findings, max(self._left // (len(todo) - number), LEAST_STEPS))
-        return _told(findings, len(todo), self._inputs)
+            if number and time.process_time() >= end:
+                findings.left_out = len(todo) - number
+                break
+            steps = max(self._left // (len(todo) - number), LEAST_STEPS)
+            self._entry(entry, partners.of(entry), findings, steps)
+        return _told(findings, len(found), self._inputs)
 
-    def _entry(self, entry: Entry, findings: Findings, steps: int) -> None:
+    def _callable(self, entry: Entry, findings: Findings) -> bool:
+        """Say whether the optimised form has a function, and with the same type."""
         name = bare(entry.name)
         if not entry.other:
             if entry.needed:
                 findings.wrong.append(f"{name}: other modules no longer find the function")
-            return
+            return False
         if not same_signature(self._before.module, self._after.module, entry):
             findings.wrong.append(f"{name}: its type is another")
-            return
-        sharing = self._sharing.get(entry.name, ())
+            return False
+        return True
+
+    def _entry(self, entry: Entry, sharing: Sequence[Entry], findings: Findings, steps: int) -> None:
+        name = bare(entry.name)
         if not sharing and unchanged(self._before.module, self._after.module, entry):
             findings.unchanged += 1
             return
@@ -230,8 +253,8 @@ class Comparison:
         """Return both forms of some functions."""
         return [
             (self._before.code(other.name), self._after.code(other.other))
-            for other in sharing
-            if same_signature(self._before.module, self._after.module, other)
+            for other in (sharing if len(sharing) <= PARTNERS else self._rng.sample(sharing, PARTNERS))
+            if other.other and same_signature(self._before.module, self._after.module, other)
         ]
 
     def _differs(self, other: Code, run: Run) -> str:
@@ -280,14 +303,17 @@ def _told(findings: Findings, functions: int, inputs: int) -> Validation:
     )
     detail = _listed(findings.wrong)
     blind = ""
+    if findings.left_out:
+        blind = f"not compared for lack of time: {findings.left_out:,} of {functions:,} functions"
     if findings.blind:
-        blind = f"not compared: {_listed(findings.blind)}"
-    elif not functions:
+        blind += f"{'; ' if blind else ''}not compared: {_listed(findings.blind)}"
+    if not functions:
         blind = "no function can be called from outside"
     figures = {
         "functions": functions,
         "functions_compared": findings.compared,
         "functions_unchanged": findings.unchanged,
+        "functions_left_out": findings.left_out,
         "runs_compared": findings.runs,
         "branches": len(findings.branches),
         "branches_taken": len(findings.taken),

@@ -96,6 +96,8 @@ class Store(PassStore["Stored", Request, Summary]):
     def at_once(self, program: str, path: Path) -> str:
         """Return the passes of a path as one list for `opt`; empty if they give another module that way."""
         joined = ",".join(self._passes[kind] for kind in path)
+        if len(path) == 1:
+            return joined
         module = self.read(program)
         if joined:
             module.run(joined)

@@ -51,7 +51,7 @@ class Sources(Closing):
     def __init__(self, backend: str = PREFERRED) -> None:
         self._backend = backend
         self._opener = Opener("clang or LLVM", seconds=SECONDS)
-        self._included = Included(self._opener)
+        self._included = Included()
 
     def module(self, program: ProgramUri, aim: str = SIZE, target: str = TARGET) -> Path:
         """Return the file with a program's bitcode, preparing it if needed.
@@ -128,7 +128,8 @@ class Sources(Closing):
         return self._opener.call(Call(f"{RUNNER}:prepared", (asked,)), asked.paths[0], size)
 
     def close(self) -> None:
-        """End the child process."""
+        """End the child processes."""
+        self._included.close()
         self._opener.close()
 
 

@@ -104,7 +104,8 @@ def original_of(program: WholeProgram) -> Original:
         seconds = time.perf_counter() - begin
         restart_clock()
     if found.first.limited:
-        raise ProgramError(f"{program.name}: {found.first.text} of {LIMITS.seconds:g} s: {REMEDY}")
+        limits = f"{LIMITS.seconds:g} s, {LIMITS.output_bytes >> 20} MiB"
+        raise ProgramError(f"{program.name}: {found.first.text} ({limits}): {REMEDY}")
     if found.first.killed:
         raise ProgramError(
             f"{program.name} crashes with {found.first.text} before any pass: mend it, or give it the "
