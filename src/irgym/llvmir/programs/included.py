@@ -12,7 +12,7 @@ from irgym.measure.isolation.protocol import GIB
 from irgym.measure.opening import Opener
 from irgym.measure.store import content_digest
 
-SECONDS = 5.0
+SECONDS = 10.0
 """Time limit for a small file, in seconds: a file of 3 MB takes some tenths of a second."""
 
 
