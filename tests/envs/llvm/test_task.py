@@ -120,3 +120,11 @@ def test_large_modules_try_fewer_sequences_of_the_list(task, monkeypatch: pytest
     with pytest.raises(UnknownPipelineError, match="too many for the list of sequences: choose oz"):
         LlvmTask(task.modules).pipeline("list")
     assert len(default_schedules(LLVM, LlvmTask(task.modules))) == 1
+
+
+def test_where_oz_fails_the_list_is_not_tried(task, monkeypatch):
+    slow = LlvmTask(ProgramModules(task.uri, task.modules.path, task.modules.content, task.modules.pool))
+    slow.modules.record(slow.modules.root, slow.modules.pipeline("oz"), Failure("it took too long"))
+    monkeypatch.setattr("irgym.envs.llvm.task.prefixes", lambda task, tried: pytest.fail("tried"))
+    with pytest.raises(UnknownPipelineError, match=r"-Oz fails on .* \(it took too long\)"):
+        slow.pipeline("list")

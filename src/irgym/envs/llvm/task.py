@@ -245,7 +245,7 @@ class LlvmTask(Task[LlvmState]):
 
         Raises:
             IrgymError: There is no such pipeline.
-            UnknownPipelineError: The module is too large for the list.
+            UnknownPipelineError: The module is too large for the list, or -Oz fails on it.
         """
         if name not in PIPELINES:
             raise IrgymError(f"llvm has no pipeline {name!r}: choose among {', '.join(PIPELINES)}")
@@ -257,6 +257,12 @@ class LlvmTask(Task[LlvmState]):
                 raise UnknownPipelineError(
                     f"{self.uri} has more than {LISTED:,} instructions, too many for the list of sequences: "
                     "choose oz, o2 or o3"
+                )
+            oz = replay(self, self.pipeline("oz"))
+            if oz.failure:
+                raise UnknownPipelineError(
+                    f"LLVM's -Oz fails on {self.uri} ({oz.failure}), so its list of sequences is not tried: "
+                    "choose a smaller or another program"
                 )
             states = prefixes(self, tried)
             best = smallest(self, states) if self.objective == CODE_SIZE else min(states, key=fewest)

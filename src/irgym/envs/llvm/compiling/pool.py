@@ -6,7 +6,7 @@ from irgym.envs.llvm.compiling.store import Request, Summary
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.passes.pool import PassPool
 
-LIMITS = Limits(timeout_s=60.0, memory_bytes=4 * GIB)
+LIMITS = Limits(timeout_s=30.0, memory_bytes=4 * GIB)
 """Limits of a call; the passes of a batch that exceeds them are run one by one."""
 
 
