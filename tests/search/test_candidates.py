@@ -15,7 +15,7 @@ from irgym.core.schedule import Schedule, replay
 from irgym.search import SEARCHES
 from irgym.search.branches import BRANCHES
 from irgym.search.budget import Budget
-from irgym.search.mutation import mutate, random_episode, splice
+from irgym.search.mutation import mutate, others, random_episode, splice
 from irgym.search.request import SearchRequest
 from irgym.search.rollouts import rollout
 from irgym.search.run import run_search
@@ -108,7 +108,7 @@ def test_without_one_action_only_those_go_whose_candidate_is_gone(task, seed, pl
 def test_a_change_of_parameters_may_take_another_candidate():
     task = rewriting.Rewriting("bsb")
     at = session(task)
-    assert at.others(at.root, Action(rewriting.SPLIT, (), "x0")) == [["x2"]]
+    assert others(at, at.root, Action(rewriting.SPLIT, (), "x0")) == [["x2"]]
     split = at.step(at.root, Action(rewriting.SPLIT, (), "x0"))
     seen = together(at, [mutate(at, split, np.random.default_rng(seed)) for seed in range(200)])
     assert any(node.schedule.text(task.space) == "split@x2" for node in seen)
@@ -144,7 +144,7 @@ def test_a_candidate_and_its_parameters_change_apart():
     unrolled = Unrolled("b")
     object.__setattr__(unrolled, "space", space)
     at = session(unrolled)
-    assert at.others(at.root, Action(0, (0,), "a")) == [[1], ["b"]]
+    assert others(at, at.root, Action(0, (0,), "a")) == [[1], ["b"]]
 
 
 class UndoesWhatItDid:

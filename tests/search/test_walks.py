@@ -76,7 +76,7 @@ def test_equal_seeds_give_equal_changes() -> None:
 
 def test_when_the_time_is_up_what_the_walks_have_reached_is_evaluated() -> None:
     at = session(PassTask(URIS[2]), 1e-9)
-    two = [Schedule.parse(text, SPACE).actions for text in ("fold0", "fold1")]
+    two = [Schedule.parse(text, SPACE).actions for text in ("fold0 fold1", "fold1 fold0")]
     at.costs([at.root])
     with pytest.raises(Exhausted):
         together(at, [follow(at, at.root, actions) for actions in two])

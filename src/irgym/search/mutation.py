@@ -59,7 +59,7 @@ def _random_child(session: Session, node: Candidate, rng: np.random.Generator) -
     """
     if not session.countable(node):
         for _ in range(DRAWS):
-            child = yield node, session.draw(node, rng)
+            child = yield node, session.task.space.sample(session.onward(node), rng)
             if session.identity(child) != session.identity(node):
                 return child
         return None
@@ -139,7 +139,7 @@ def _change_choice(
     slots = [
         (place, slot, choices)
         for place, (node, after) in enumerate(pairwise(path))
-        for slot, choices in enumerate(session.others(node, after.schedule.actions[-1]))
+        for slot, choices in enumerate(others(session, node, after.schedule.actions[-1]))
         if choices
     ]
     changed = list(path[-1].schedule.actions)
@@ -153,6 +153,16 @@ def _change_choice(
             params = (*params[:slot], choice, *params[slot + 1 :])
         changed[place] = Action(kind, params, candidate)
     return changed
+
+
+def others(session: Session, node: Candidate, action: Action) -> list[list[int | str]]:
+    """Return the other choices that apply for each slot of a legal action, and for its candidate."""
+    space, mask = session.task.space, session.mask(node)
+    allowed = [*space.choices(mask, action.kind), space.names(mask, action.kind)]
+    taken = [*action.params, action.candidate]
+    return [
+        [choice for choice in slot if choice != current] for slot, current in zip(allowed, taken, strict=True)
+    ]
 
 
 def splice(session: Session, left: Candidate, right: Candidate, rng: np.random.Generator) -> Walk[Candidate]:

@@ -3,12 +3,10 @@
 import math
 import time
 from bisect import insort
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache
 from operator import itemgetter
 from typing import Any, NoReturn
-
-import numpy as np
 
 from irgym.core import capabilities
 from irgym.core.actions import Action, Mask
@@ -263,22 +261,12 @@ class Session:
         """Say whether the actions that lead on from a node are at most `branches.BRANCHES`."""
         return self._ended(node) or few(self.task.space, self.onward(node))
 
-    def draw(self, node: Candidate, rng: np.random.Generator) -> Action:
-        """Return a random action that leads on from a node, each kind equally likely; there must be one."""
-        return self.task.space.sample(self.onward(node), rng)
-
-    def others(self, node: Candidate, action: Action) -> list[list[int | str]]:
-        """Return the other choices that apply for each slot of a legal action, and for its candidate."""
-        space, mask = self.task.space, self._mask(node.state)
-        allowed = [*space.choices(mask, action.kind), space.names(mask, action.kind)]
-        taken = [*action.params, action.candidate]
-        return [
-            [choice for choice in slot if choice != current]
-            for slot, current in zip(allowed, taken, strict=True)
-        ]
-
     def _ended(self, node: Candidate) -> bool:
         return len(node.schedule) >= self.task.horizon or self.task.terminal(node.state)
+
+    def mask(self, node: Candidate) -> Mask:
+        """Return which actions apply to a node."""
+        return self._mask(node.state)
 
     def onward(self, node: Candidate) -> Mask:
         """Return the mask of a node without the kinds that end the episode."""
@@ -320,8 +308,7 @@ class Session:
             part = moves[len(after) : len(after) + self._expansion]
             started = time.perf_counter()
             states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
-            slow = time.perf_counter() - started > EXPANSION_S
-            self._expansion = max(1, self._expansion // 2) if slow else min(EXPANSION, 2 * self._expansion)
+            self._adapt(time.perf_counter() - started)
             after += _after(part, states)
         return after
 
@@ -345,21 +332,50 @@ class Session:
         Raises:
             Exhausted: The time is up.
         """
+        return self.begin(moves)()
+
+    def begin(self, moves: Sequence[tuple[Candidate, Action]]) -> Callable[[], list[Candidate]]:
+        """Begin what `steps` does; return a function that waits for the nodes.
+
+        Raises:
+            Exhausted: The time is up.
+        """
         # Where transitions are slow, those between two evaluations can take longer than the budget.
         if self._late:
             raise Exhausted
         new = {(node.state, action): (node, action) for node, action in moves}
         new = {pair: move for pair, move in new.items() if pair not in self._after}
-        stepped = self._stepped(list(new.values()))
-        self._after.update(zip(new, (node.state for node in stepped), strict=True))
-        after = _after(moves, [self._after[node.state, action] for node, action in moves])
-        while len(self._after) > TRANSITIONS:
-            del self._after[next(iter(self._after))]
+        wait = self._begun(list(new.values()))
+
+        def after() -> list[Candidate]:
+            self._after.update(zip(new, wait(), strict=True))
+            found = _after(moves, [self._after[node.state, action] for node, action in moves])
+            while len(self._after) > TRANSITIONS:
+                del self._after[next(iter(self._after))]
+            return found
+
         return after
 
-    def allows(self, node: Candidate, action: Action) -> bool:
-        """Say whether an action applies to a node."""
-        return self.task.space.allows(self._mask(node.state), action)
+    def _begun(self, moves: Sequence[tuple[Candidate, Action]]) -> Callable[[], list[Any]]:
+        """Begin some moves; return a function that waits for the states. Too many are made before."""
+        if len(moves) > self._expansion or not self.task.runs_beside:
+            made = [node.state for node in self._stepped(moves)]
+            return lambda: made
+        started = time.perf_counter()
+        tasks, states = [self.task] * len(moves), [node.state for node, _ in moves]
+        wait = self.task.begin_many(tasks, states, [action for _, action in moves])
+
+        def after() -> list[Any]:
+            found = wait()
+            self._adapt(time.perf_counter() - started)
+            return found
+
+        return after
+
+    def _adapt(self, seconds: float) -> None:
+        """Make fewer transitions between two looks at the clock if the last ones took long, else more."""
+        slow = seconds > EXPANSION_S
+        self._expansion = max(1, self._expansion // 2) if slow else min(EXPANSION, 2 * self._expansion)
 
 
 def _after(moves: Sequence[tuple[Candidate, Action]], states: Sequence[Any]) -> list[Candidate]:

@@ -2,10 +2,11 @@
 
 A walk is a generator. It yields a move, a node and a legal action; the node after it is sent back. So changes
 of schedules read as if each were made alone, and a task that can spread its transitions gets those of all
-walks at once.
+walks at once, or of one half and then of the other where they run beside this process (see `core.lockstep`).
 """
 
-from collections.abc import Generator, Iterable
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import TypeVar
 
 from irgym.core.actions import Action
@@ -29,20 +30,27 @@ def together(session: Session, walks: Iterable[Walk[T]]) -> list[T]:
     """
     going = dict(enumerate(walks))
     results: dict[int, T] = {}
-    reached: dict[int, Candidate | None] = dict.fromkeys(going)
-    while going:
-        moves: dict[int, Move] = {}
-        for place, walk in list(going.items()):
-            node = reached[place]
-            try:
-                moves[place] = next(walk) if node is None else walk.send(node)
-            except StopIteration as end:
-                results[place] = end.value
-                del going[place]
-        try:
-            reached.update(zip(moves, session.steps(list(moves.values())), strict=True))
-        except Exhausted:
-            session.give_up([node for node in reached.values() if node is not None])
+    reached: dict[int, Candidate] = {}
+    half = (len(going) + 1) // 2 if session.task.runs_beside else len(going)
+    groups = deque[tuple[Sequence[int], Callable[[], list[Candidate]] | None]](
+        (group, None) for group in (range(half), range(half, len(going))) if group
+    )
+    try:
+        while groups:
+            group, wait = groups.popleft()
+            if wait is not None:
+                reached.update(zip(group, wait(), strict=True))
+            moves: dict[int, Move] = {}
+            for place in group:
+                try:
+                    walk, node = going[place], reached.get(place)
+                    moves[place] = next(walk) if node is None else walk.send(node)
+                except StopIteration as end:
+                    results[place] = end.value
+            if moves:
+                groups.append((list(moves), session.begin(list(moves.values()))))
+    except Exhausted:
+        session.give_up(list(reached.values()))
     return [results[place] for place in sorted(results)]
 
 
@@ -72,7 +80,7 @@ def follow(
         last = path[-1]
         if len(last.schedule) >= horizon or session.task.terminal(last.state):
             break
-        if session.allows(last, action):
+        if session.task.space.allows(session.mask(last), action):
             child = yield last, action
             if session.identity(child) != session.identity(last):
                 path.append(child)
