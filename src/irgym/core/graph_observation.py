@@ -1,6 +1,6 @@
 """Graphs as policies see them, with or without candidates among their nodes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -52,6 +52,10 @@ class GraphObservation:
     def own(self) -> int:
         """Number of nodes of the state's own graph."""
         return len(self.nodes) if self.present is None else self.present
+
+    def joined(self, values: FloatArray) -> "GraphObservation":
+        """Return the graph with these values, shape [S], after those of its state."""
+        return replace(self, state=np.concatenate([self.state, values], dtype=np.float32))
 
     @property
     def instance(self) -> "spaces.GraphInstance":

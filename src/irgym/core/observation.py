@@ -3,11 +3,21 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
+
+
+@runtime_checkable
+class Joinable(Protocol):
+    """What a policy sees, if arrays can be joined to it although it is none."""
+
+    def joined(self, values: NDArray[np.float32]) -> Any:
+        """Return it with more values of the state as a whole, shape [S]."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -91,18 +101,26 @@ def observed(views: Mapping[str, ObservationView], names: str, task: Any, state:
     Args:
         views: Those of the task, the default first.
         names: The name of a view, empty for the default; or several, separated by commas, for their values
-            one after the other, shape [sum of their lengths].
+            one after the other, shape [sum of their lengths]. One of them may be a graph: it gets the values
+            of the others as its state.
         task: The program.
         state: One of its states.
 
     Raises:
-        IrgymError: There is no such view, a policy cannot see it, or several have values of no one shape.
+        IrgymError: There is no such view, a policy cannot see it, or they cannot be joined.
     """
     if "," not in names:
         return (view_named(views, names) if names else next(iter(views.values()))).seen(task, state)
     chosen = [view_named(views, name.strip()) for name in names.split(",")]
-    parts = [view.seen(task, state) for view in chosen]
-    for view, part in zip(chosen, parts, strict=True):
-        if not isinstance(part, np.ndarray):
+    arrays: list[NDArray[np.float32]] = []
+    graph: Joinable | None = None
+    for view in chosen:
+        part: Any = view.seen(task, state)
+        if isinstance(part, Joinable) and graph is None:
+            graph = part
+        elif isinstance(part, np.ndarray):
+            arrays.append(np.ravel(cast(NDArray[np.float32], part)))
+        else:
             raise IrgymError(f"the observation {view.name} cannot be joined with others: choose it alone")
-    return np.concatenate([part.ravel() for part in parts], dtype=np.float32)
+    values = np.concatenate(arrays, dtype=np.float32)
+    return values if graph is None else graph.joined(values)
