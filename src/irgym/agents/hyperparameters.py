@@ -66,7 +66,7 @@ class NetworkOptions(Hyperparameters):
     hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
-    """tanh or relu."""
+    """tanh or relu. Graphs of hundreds of nodes need relu: tanh then hardly tells them apart."""
     encoder: str = ""
     """mlp, or lstm for observations of several rows; empty for the observation's default encoder."""
     attention: str = ""

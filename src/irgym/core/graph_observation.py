@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.observation import box
-
 if TYPE_CHECKING:
     from gymnasium import spaces
 
@@ -63,20 +61,6 @@ class GraphObservation:
         from gymnasium import spaces
 
         return spaces.GraphInstance(self.nodes, self.edges, self.links)
-
-
-def graph_space(node: int, edge: int, low: float, high: float) -> "spaces.Graph":
-    """Return the Gymnasium space of such graphs.
-
-    Args:
-        node: F, the length of a node's features.
-        edge: G, the length of an edge's features.
-        low: Least value of a feature.
-        high: Greatest value of a feature.
-    """
-    from gymnasium import spaces
-
-    return spaces.Graph(box((node,), low, high)(), box((edge,), low, high)())
 
 
 def as_graph(observation: Any) -> GraphObservation | None:

@@ -3,21 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any, Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
+from irgym.core.graph_observation import GraphObservation, as_graph
 
-
-@runtime_checkable
-class Joinable(Protocol):
-    """What a policy sees, if arrays can be joined to it although it is none."""
-
-    def joined(self, values: NDArray[np.float32]) -> Any:
-        """Return it with more values of the state as a whole, shape [S]."""
-        ...
+if TYPE_CHECKING:
+    from gymnasium import spaces
 
 
 @dataclass(frozen=True)
@@ -79,6 +74,20 @@ def box(shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf) -> C
     return lambda: import_module("gymnasium.spaces").Box(low, high, shape, np.float32)
 
 
+def graph_space(node: int, edge: int, low: float, high: float) -> "spaces.Graph":
+    """Return the Gymnasium space of such graphs.
+
+    Args:
+        node: F, the length of a node's features.
+        edge: G, the length of an edge's features.
+        low: Least value of a feature.
+        high: Greatest value of a feature.
+    """
+    from gymnasium import spaces
+
+    return spaces.Graph(box((node,), low, high)(), box((edge,), low, high)())
+
+
 def views_of(*views: ObservationView) -> dict[str, ObservationView]:
     """Return views by their names, the default first."""
     return {view.name: view for view in views}
@@ -113,13 +122,13 @@ def observed(views: Mapping[str, ObservationView], names: str, task: Any, state:
         return (view_named(views, names) if names else next(iter(views.values()))).seen(task, state)
     chosen = [view_named(views, name.strip()) for name in names.split(",")]
     arrays: list[NDArray[np.float32]] = []
-    graph: Joinable | None = None
+    graph: GraphObservation | None = None
     for view in chosen:
         part: Any = view.seen(task, state)
-        if isinstance(part, Joinable) and graph is None:
-            graph = part
-        elif isinstance(part, np.ndarray):
+        if isinstance(part, np.ndarray):
             arrays.append(np.ravel(cast(NDArray[np.float32], part)))
+        elif graph is None and (seen := as_graph(part)) is not None:
+            graph = seen
         else:
             raise IrgymError(f"the observation {view.name} cannot be joined with others: choose it alone")
     values = np.concatenate(arrays, dtype=np.float32)
