@@ -94,6 +94,18 @@ def test_the_order_of_candidates_is_the_order_of_their_features():
     torch.testing.assert_close(first.states, other.states)
 
 
+def test_nodes_alone_are_brought_to_deviation_one():
+    """Without a state and candidates, as in program graphs."""
+    graphs = [GraphObservation(graph.nodes, graph.edges, graph.links) for graph in BATCH]
+    encoder = GraphSpec(3, 2, 0, 0, (8, 8), normalise=True).build()
+    batch = encoder.collate(graphs)
+    encoder.adapt(batch)
+    nodes = np.concatenate([graph.nodes for graph in graphs])
+    assert np.allclose(encoder.node_norm.centre, nodes.mean(axis=0), atol=1e-6)
+    assert np.allclose(1 / encoder.node_norm.scale, nodes.std(axis=0), atol=1e-6)
+    assert encoder(batch).shape == (len(graphs), 8)
+
+
 @both_kinds
 def test_edges_their_direction_and_members_matter(spec: GraphSpec):
     encoder, graph = network(spec), observation(np.random.default_rng(5), 1)

@@ -135,7 +135,7 @@ def test_graphs_without_candidates_are_read(tmp_path: Path):
     assert np.allclose(plain.scores(graphs, masks)[0], expected, atol=1e-4)
 
 
-@pytest.mark.parametrize("name", ["loops", "linalg", "hlo", "graph", "cse"])
+@pytest.mark.parametrize("name", ["loops", "linalg", "hlo", "graph", "cse", "llvm"])
 def test_policies_that_ship_need_no_torch(name: str):
     for path in set(ENVIRONMENTS.load(name).policies().values()):
         plain, with_torch = PlainPolicy.load(path), TorchPolicy.load(path)

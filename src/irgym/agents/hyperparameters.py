@@ -66,7 +66,7 @@ class NetworkOptions(Hyperparameters):
     hidden: Widths = (256, 256)
     """Widths of the hidden layers."""
     activation: str = "tanh"
-    """tanh or relu."""
+    """tanh or relu; relu for graphs of hundreds of nodes without candidates, where tanh saturates."""
     encoder: str = ""
     """mlp, or lstm for observations of several rows; empty for the observation's default encoder."""
     attention: str = ""

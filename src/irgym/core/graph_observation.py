@@ -1,12 +1,10 @@
 """Graphs as policies see them, with or without candidates among their nodes."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-
-from irgym.core.observation import box
 
 if TYPE_CHECKING:
     from gymnasium import spaces
@@ -53,26 +51,16 @@ class GraphObservation:
         """Number of nodes of the state's own graph."""
         return len(self.nodes) if self.present is None else self.present
 
+    def joined(self, values: FloatArray) -> "GraphObservation":
+        """Return the graph with these values, shape [S], after those of its state."""
+        return replace(self, state=np.concatenate([self.state, values], dtype=np.float32))
+
     @property
     def instance(self) -> "spaces.GraphInstance":
         """The graph as Gymnasium shows it."""
         from gymnasium import spaces
 
         return spaces.GraphInstance(self.nodes, self.edges, self.links)
-
-
-def graph_space(node: int, edge: int, low: float, high: float) -> "spaces.Graph":
-    """Return the Gymnasium space of such graphs.
-
-    Args:
-        node: F, the length of a node's features.
-        edge: G, the length of an edge's features.
-        low: Least value of a feature.
-        high: Greatest value of a feature.
-    """
-    from gymnasium import spaces
-
-    return spaces.Graph(box((node,), low, high)(), box((edge,), low, high)())
 
 
 def as_graph(observation: Any) -> GraphObservation | None:

@@ -3,11 +3,16 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from irgym.base.errors import IrgymError
+from irgym.core.graph_observation import GraphObservation, as_graph
+
+if TYPE_CHECKING:
+    from gymnasium import spaces
 
 
 @dataclass(frozen=True)
@@ -69,6 +74,20 @@ def box(shape: tuple[int, ...], low: float = -np.inf, high: float = np.inf) -> C
     return lambda: import_module("gymnasium.spaces").Box(low, high, shape, np.float32)
 
 
+def graph_space(node: int, edge: int, low: float, high: float) -> "spaces.Graph":
+    """Return the Gymnasium space of such graphs.
+
+    Args:
+        node: F, the length of a node's features.
+        edge: G, the length of an edge's features.
+        low: Least value of a feature.
+        high: Greatest value of a feature.
+    """
+    from gymnasium import spaces
+
+    return spaces.Graph(box((node,), low, high)(), box((edge,), low, high)())
+
+
 def views_of(*views: ObservationView) -> dict[str, ObservationView]:
     """Return views by their names, the default first."""
     return {view.name: view for view in views}
@@ -91,18 +110,26 @@ def observed(views: Mapping[str, ObservationView], names: str, task: Any, state:
     Args:
         views: Those of the task, the default first.
         names: The name of a view, empty for the default; or several, separated by commas, for their values
-            one after the other, shape [sum of their lengths].
+            one after the other, shape [sum of their lengths]. One of them may be a graph: it gets the values
+            of the others as its state.
         task: The program.
         state: One of its states.
 
     Raises:
-        IrgymError: There is no such view, a policy cannot see it, or several have values of no one shape.
+        IrgymError: There is no such view, a policy cannot see it, or they cannot be joined.
     """
     if "," not in names:
         return (view_named(views, names) if names else next(iter(views.values()))).seen(task, state)
     chosen = [view_named(views, name.strip()) for name in names.split(",")]
-    parts = [view.seen(task, state) for view in chosen]
-    for view, part in zip(chosen, parts, strict=True):
-        if not isinstance(part, np.ndarray):
+    arrays: list[NDArray[np.float32]] = []
+    graph: GraphObservation | None = None
+    for view in chosen:
+        part: Any = view.seen(task, state)
+        if isinstance(part, np.ndarray):
+            arrays.append(np.ravel(cast(NDArray[np.float32], part)))
+        elif graph is None and (seen := as_graph(part)) is not None:
+            graph = seen
+        else:
             raise IrgymError(f"the observation {view.name} cannot be joined with others: choose it alone")
-    return np.concatenate([part.ravel() for part in parts], dtype=np.float32)
+    values = np.concatenate(arrays, dtype=np.float32)
+    return values if graph is None else graph.joined(values)

@@ -224,7 +224,7 @@ class RunningNorm(nn.Module):
     @torch.no_grad()
     def adapt(self, rows: Tensor) -> None:
         """Update the statistics with rows of shape [B, inputs]."""
-        if not len(rows):
+        if not rows.numel():
             return
         rows = rows.double()
         variance, mean = torch.var_mean(rows, dim=0, correction=0)

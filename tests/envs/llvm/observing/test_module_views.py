@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from llvm_modules import observed
 
+from irgym.base.errors import IrgymError
 from irgym.core.observation import observed as observed_by
 from irgym.core.observation import views_of
 from irgym.envs.llvm.observing.graphs import EDGE, NODE, ProgramGraph
@@ -47,6 +48,22 @@ def test_what_views_show(state):
 
 def test_policies_can_join_vectors(state):
     assert observed_by(VIEWS, "inst-count, autophase", None, state).shape == (126,)
+
+
+def test_policies_can_join_vectors_to_a_graph(state):
+    seen = observed_by(VIEWS, "inst-count,graph,ir2vec", None, state)
+    graph, counts, embedding = (VIEWS[name].seen(None, state) for name in ("graph", "inst-count", "ir2vec"))
+    assert np.array_equal(seen.state, np.concatenate([counts, embedding], dtype=np.float32))
+    assert np.array_equal(seen.nodes, graph.nodes) and np.array_equal(seen.links, graph.links)
+    assert seen.encoder == "graph" and not len(graph.state)
+
+
+@pytest.mark.parametrize(
+    ("names", "last"), [("graph,inst-count,programl", "programl"), ("inst-count,text", "text")]
+)
+def test_two_graphs_and_texts_cannot_be_joined(state, names, last):
+    with pytest.raises(IrgymError, match=f"{last} cannot be joined"):
+        observed_by(VIEWS, names, None, state)
 
 
 def test_without_a_vocabulary_there_is_no_embedding():

@@ -76,6 +76,14 @@ def test_several_observations_are_joined():
     assert seen.dtype == np.float32 and np.array_equal(seen, np.concatenate(parts))
 
 
+def test_vectors_are_joined_to_a_graph_as_its_state():
+    task, path = states("loops://mm/100x72x65")
+    seen = task.observe(path[0], "features,ir_graph,target")
+    parts = [task.observe(path[0], name).ravel() for name in ("features", "target")]
+    assert np.array_equal(seen.state, np.concatenate(parts))
+    assert np.array_equal(seen.nodes, task.observe(path[0], "ir_graph").nodes)
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.core.graph_observation import GraphObservation, graph_space
-from irgym.core.observation import ObservationView
+from irgym.core.graph_observation import GraphObservation
+from irgym.core.observation import ObservationView, graph_space
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType

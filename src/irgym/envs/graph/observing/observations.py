@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.core.candidates import CandidateObservation, candidate_view
-from irgym.core.graph_observation import GraphObservation, graph_space
-from irgym.core.observation import ObservationView, views_of
+from irgym.core.graph_observation import GraphObservation
+from irgym.core.observation import ObservationView, graph_space, views_of
 from irgym.core.target import NUMBERS
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.graph.actions import SPACE

@@ -6,8 +6,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from irgym.core.graph_observation import graph_space
-from irgym.core.observation import ObservationView, array_view, views_of
+from irgym.core.observation import ObservationView, array_view, graph_space, views_of
 from irgym.envs.hlo.actions import HORIZON, PASSES
 from irgym.envs.hlo.observing.features import FEATURES, features
 from irgym.envs.hlo.observing.opcodes import OPCODES

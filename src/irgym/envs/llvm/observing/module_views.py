@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from irgym.core.graph_observation import graph_space
-from irgym.core.observation import ObservationView, array_view
+from irgym.core.observation import ObservationView, array_view, graph_space
 from irgym.envs.llvm.observing.counts import (
     AUTOPHASE,
     INST_COUNT,

@@ -12,8 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from irgym.core.actions import ActionSpace
-from irgym.core.graph_observation import graph_space
-from irgym.core.observation import ObservationView, array_view, box, views_of
+from irgym.core.observation import ObservationView, array_view, box, graph_space, views_of
 from irgym.core.target import Target
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.loops import actions
