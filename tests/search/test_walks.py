@@ -7,7 +7,7 @@ import pytest
 from passes import SPACE, URIS, PassBench, PassTask
 
 from irgym.core.actions import Action
-from irgym.core.schedule import Candidate, Schedule
+from irgym.core.schedule import Candidate, Schedule, replay
 from irgym.search.budget import Budget
 from irgym.search.mutation import mutate, random_walk
 from irgym.search.request import SearchRequest
@@ -81,6 +81,17 @@ def test_when_the_time_is_up_what_the_walks_have_reached_is_evaluated() -> None:
     with pytest.raises(Exhausted):
         together(at, [follow(at, at.root, actions) for actions in two])
     assert at.evaluations == 3 and at.best_cost < at.first_cost
+
+
+@pytest.mark.parametrize("remembered", [1, 10_000])
+def test_halves_that_run_beside_lead_where_each_walk_leads_alone(monkeypatch, remembered: int) -> None:
+    monkeypatch.setattr("irgym.search.session.TRANSITIONS", remembered)
+    monkeypatch.setattr(CountedTask, "runs_beside", True)
+    at, rng = session(CountedTask(URIS[2])), np.random.default_rng(5)
+    root = alone(at, random_walk(at, at.root, 10, rng))[-1]
+    for _ in range(5):
+        changed = together(at, [mutate(at, root, rng) for _ in range(20)])
+        assert [replay(at.task, node.schedule) for node in changed] == [node.state for node in changed]
 
 
 def test_no_walks_have_no_results() -> None:

@@ -343,16 +343,17 @@ class Session:
         # Where transitions are slow, those between two evaluations can take longer than the budget.
         if self._late:
             raise Exhausted
-        new = {(node.state, action): (node, action) for node, action in moves}
-        new = {pair: move for pair, move in new.items() if pair not in self._after}
+        pairs = [(node.state, action) for node, action in moves]
+        known = {pair: self._after[pair] for pair in pairs if pair in self._after}
+        new = {pair: move for pair, move in zip(pairs, moves, strict=True) if pair not in known}
         wait = self._begun(list(new.values()))
 
         def after() -> list[Candidate]:
-            self._after.update(zip(new, wait(), strict=True))
-            found = _after(moves, [self._after[node.state, action] for node, action in moves])
+            made = dict(zip(new, wait(), strict=True))
+            self._after |= made
             while len(self._after) > TRANSITIONS:
                 del self._after[next(iter(self._after))]
-            return found
+            return _after(moves, [(made if pair in made else known)[pair] for pair in pairs])
 
         return after
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from irgym.search.mutation import mutate
 from irgym.search.session import Session
+from irgym.search.walks import together
 
 
 @dataclass(frozen=True)
@@ -23,7 +24,7 @@ class HillClimbing:
         best = session.root
         [least] = session.costs([best])
         while True:
-            nodes = [mutate(session, best, rng) for _ in range(self.neighbours)]
+            nodes = together(session, [mutate(session, best, rng) for _ in range(self.neighbours)])
             costs = session.costs(nodes)
             place = int(np.argmin(costs))
             if costs[place] <= least:
