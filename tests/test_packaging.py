@@ -27,10 +27,53 @@ from irgym.core.catalogue import ENVIRONMENTS
 target = Path(sys.argv[1])
 assert Path(irgym.__file__).is_relative_to(target), irgym.__file__
 assert version("irgym") == irgym.__version__
-for name in ("loops", "hlo", "linalg", "graph"):
+for name in ("loops", "hlo", "linalg", "graph", "cse", "llvm"):
     policies = ENVIRONMENTS.load(name).policies()
     assert policies and all(path.is_relative_to(target) and path.stat().st_size for path in policies.values())
     print(name, *sorted(policies))
+"""
+
+WITHOUT_EXTRAS = """
+import re
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, packages_distributions, requires
+
+
+def needed(name, found):
+    for text in requires(name) or ():
+        other = re.match(r"[\\w.-]+", text)[0].lower().replace("_", "-")
+        if "extra ==" not in text and other not in found:
+            found.add(other)
+            with suppress(PackageNotFoundError):  # such as one for another system
+                needed(other, found)
+    return found
+
+
+kept = needed("irgym", {"irgym"})
+hidden = {
+    package
+    for package, owners in packages_distributions().items()
+    if not {owner.lower().replace("_", "-") for owner in owners} & kept
+}
+
+
+class Hiding:
+    def __init__(self, finder):
+        self._finder = finder
+
+    def find_spec(self, name, *arguments):
+        return None if name.partition(".")[0] in hidden else self._finder.find_spec(name, *arguments)
+
+    def __getattr__(self, name):
+        return getattr(self._finder, name)
+
+
+sys.meta_path[:] = map(Hiding, sys.meta_path)
+assert {"onnx", "torch", "jax", "ziglang"} <= hidden and not {"numpy", "gymnasium", "tyro"} & hidden
+from irgym.cli.main import main
+
+main(["envs"])
 """
 
 
@@ -85,6 +128,13 @@ def test_an_installed_wheel_works(wheel: Path, tmp_path: Path):
         )
         assert done.returncode == 0, done.stderr
         assert "loops" in done.stdout and "linalg" in done.stdout
+
+
+def test_every_environment_says_what_it_lacks_where_no_extra_is_installed():
+    done = subprocess.run([sys.executable, "-c", WITHOUT_EXTRAS], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for name in ("loops", "hlo", "linalg", "graph", "cse", "llvm"):
+        assert name in done.stdout
 
 
 def test_the_citation_names_the_version():

@@ -16,6 +16,9 @@ import numpy as np
 from irgym.base.errors import BackendError
 from irgym.envs.graph.programs.sources import INSTALL_PEERS
 
+EXTRACTION_S = 60.0
+"""Time limit of the integer linear program, in seconds."""
+
 Class: TypeAlias = Hashable
 
 

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 from irgym.envs.graph.eqsat.choosing import TreeSearch, chosen_saturation
 from irgym.envs.graph.eqsat.costs import Prices
 from irgym.envs.graph.eqsat.egraph import ENode
-from irgym.envs.graph.eqsat.extraction import Choice, Choices, Class, Extraction, Method, extract, rough_cost
+from irgym.envs.graph.eqsat.extraction import (
+    EXTRACTION_S,
+    Choice,
+    Choices,
+    Class,
+    Extraction,
+    Method,
+    extract,
+    rough_cost,
+)
 from irgym.envs.graph.eqsat.saturation import Limits, Saturation, saturate
 from irgym.envs.graph.eqsat.tensors import Tensors
 from irgym.envs.graph.ir.graph import Graph
@@ -16,9 +25,6 @@ from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Weight
 from irgym.envs.graph.rewriting.rule import Rule
-
-EXTRACTION_S = 60.0
-"""Time limit of the integer linear program, in seconds."""
 
 
 @dataclass(frozen=True)

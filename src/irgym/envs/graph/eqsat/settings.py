@@ -6,8 +6,7 @@ from typing import Annotated
 from irgym.base.values import Range
 from irgym.core.baseline import TIMEOUT_S
 from irgym.envs.graph.eqsat.choosing import TreeSearch
-from irgym.envs.graph.eqsat.extraction import Method
-from irgym.envs.graph.eqsat.optimising import EXTRACTION_S
+from irgym.envs.graph.eqsat.extraction import EXTRACTION_S, Method
 from irgym.envs.graph.eqsat.saturation import Limits
 
 
