@@ -76,6 +76,7 @@ def play(
         _Group(places, partial(list, [initial[id(tasks[place])] for place in places]))
         for places in _groups(tasks)
     )
+    begin = begin_all if len(groups) > 1 else _stepped
     while groups:
         group = groups.popleft()
         for place, state in zip(group.places, group.after(), strict=True):
@@ -87,7 +88,7 @@ def play(
             actions = choose(turn)
             for place, action in zip(live, actions, strict=True):
                 episodes[place].actions.append(action)
-            groups.append(_Group(live, begin_all(turn.tasks, turn.states, actions), group.step + 1))
+            groups.append(_Group(live, begin(turn.tasks, turn.states, actions), group.step + 1))
     return episodes
 
 
@@ -118,6 +119,14 @@ def _groups(tasks: Sequence[Task[Any]]) -> list[list[int]]:
 
 def _runs(task: Task[Any], episode: Episode) -> bool:
     return len(episode.actions) < task.horizon and not task.terminal(episode.states[-1])
+
+
+def _stepped(
+    tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+) -> Callable[[], list[Any]]:
+    """Do what `begin_all` only begins: without another group, there is nothing to do beside it."""
+    after = step_all(tasks, states, actions)
+    return lambda: after
 
 
 def step_all(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> list[Any]:

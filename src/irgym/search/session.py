@@ -359,7 +359,7 @@ class Session:
 
     def _begun(self, moves: Sequence[tuple[Candidate, Action]]) -> Callable[[], list[Any]]:
         """Begin some moves; return a function that waits for the states. Too many are made before."""
-        if len(moves) > self._expansion or not self.task.runs_beside:
+        if not 1 < len(moves) <= self._expansion or not self.task.runs_beside:
             made = [node.state for node in self._stepped(moves)]
             return lambda: made
         started = time.perf_counter()
