@@ -1,7 +1,7 @@
 """A pool of isolated processes that keep the state of requests, such as programs, loaded."""
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
@@ -90,25 +90,34 @@ class WorkerPool(Closing):
         """
         weights = weights or [1.0] * len(requests)
         shares = self._shares([key(request) for request in requests], weights)
-        here = at_once and len(shares) == 1
-        runs: dict[int, Future[Sequence[Reply]]] = {}
-        for worker, places in shares.items():
-            load = sum(weights[place] for place in places)
-            share = [requests[place] for place in places]
-            runs[worker] = self._at(worker, here, load, _answers, function, share)
 
-        def replies() -> list[Reply]:
-            self._wait(runs.values())
+        def known(answers: Mapping[int, Sequence[Reply]]) -> list[Reply]:
+            """Return the replies of the workers in order, and remember who holds what."""
             found: dict[int, Reply] = {}
             for worker, places in shares.items():
-                for place, reply in zip(places, runs[worker].result(), strict=True):
+                for place, reply in zip(places, answers[worker], strict=True):
                     found[place] = reply
                     if isinstance(reply, Returned):
                         request = requests[place]
                         self._remember(left(request, reply.value) if left else key(request), worker)
             return [found[place] for place in range(len(requests))]
 
-        return replies
+        tasks = {worker: [requests[place] for place in places] for worker, places in shares.items()}
+        if at_once and len(shares) == 1 and not self._under_way(next(iter(shares))):
+            replies = known(
+                {worker: _answers(self._children[worker], function, tasks[worker]) for worker in shares}
+            )
+            return lambda: replies
+        runs: dict[int, Future[Sequence[Reply]]] = {}
+        for worker, places in shares.items():
+            load = sum(weights[place] for place in places)
+            runs[worker] = self._submitted(worker, load, _answers, function, tasks[worker])
+
+        def waited() -> list[Reply]:
+            self._wait(runs.values())
+            return known({worker: run.result() for worker, run in runs.items()})
+
+        return waited
 
     def call(self, call: Call, key: Hashable) -> Reply:
         """Run one call in a worker that holds a key, or in the first one.
@@ -116,27 +125,22 @@ class WorkerPool(Closing):
         Raises:
             ChildError: The process does not start.
         """
-        return self._at(self._holders.get(key, 0), True, 1.0, Child.call, call).result()
+        worker = self._holders.get(key, 0)
+        if self._under_way(worker):
+            return self._submitted(worker, 1.0, Child.call, call).result()
+        return self._children[worker].call(call)
 
-    def _at(
-        self, worker: int, here: bool, load: float, function: Callable[..., T], *arguments: Any
-    ) -> Future[T]:
+    def _submitted(self, worker: int, load: float, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Call a function of a worker's process once the worker has done what was begun before.
 
         Args:
             worker: The worker.
-            here: Whether to call it in this thread if the worker is idle.
             load: How long it takes compared with others.
             function: The function.
             arguments: Its further arguments.
         """
-        under_way = self._under_way(worker)
-        if here and not under_way:
-            done: Future[T] = Future()
-            done.set_result(function(self._children[worker], *arguments))
-            return done
         run = self._threads[worker].submit(function, self._children[worker], *arguments)
-        under_way.append((run, load))
+        self._begun[worker].append((run, load))
         return run
 
     def _under_way(self, worker: int) -> list[tuple[Future[Any], float]]:

@@ -1,6 +1,6 @@
 """The task: one HLO module and the passes to run on it."""
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from irgym.core.target import Target
 from irgym.core.task import Task
 from irgym.envs.hlo.actions import HORIZON, PASSES, SPACE, STOP
 from irgym.envs.hlo.compiling.export import FORMS, export
-from irgym.envs.hlo.compiling.modules import PassPath, ProgramModules, begin_passes
+from irgym.envs.hlo.compiling.modules import PassPath, ProgramModules, run_passes
 from irgym.envs.hlo.compiling.pipelines import FINISHING, ORDERS, schedule_of
 from irgym.envs.hlo.compiling.toolchain import toolchain
 from irgym.envs.hlo.observing.opcodes import OPCODES
@@ -120,20 +120,6 @@ class HloTask(Task[HloState]):
         cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
     ) -> list[Any]:
         """Step states of many tasks, spreading the passes over the processes of the pool."""
-        return cls._begun(tasks, states, actions, at_once=True)()
-
-    @classmethod
-    def begin_many(
-        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
-    ) -> Callable[[], list[Any]]:
-        """Begin what `step_many` does; return a function that waits for the states."""
-        return cls._begun(tasks, states, actions, at_once=False)
-
-    @classmethod
-    def _begun(
-        cls, tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action], at_once: bool
-    ) -> Callable[[], list[Any]]:
-        """Begin steps; `at_once`: the states are waited for next."""
         passes: dict[bool, list[tuple[int, tuple[ProgramModules, PassPath, int]]]] = {}
         after: list[HloState] = list(states)
         for place, (task, state, action) in enumerate(zip(tasks, states, actions, strict=True)):
@@ -147,18 +133,11 @@ class HloTask(Task[HloState]):
             else:
                 step = (task.modules, state.path, action.kind)
                 passes.setdefault(task.with_analysis, []).append((place, step))
-        begun = [
-            (steps, begin_passes([step for _, step in steps], analysed, at_once=at_once))
-            for analysed, steps in passes.items()
-        ]
-
-        def stepped() -> list[HloState]:
-            for steps, wait in begun:
-                for (place, (_, _, kind)), result in zip(steps, wait(), strict=True):
-                    after[place] = states[place].after(kind, result)
-            return after
-
-        return stepped
+        for analysed, steps in passes.items():
+            results = run_passes([step for _, step in steps], analysed)
+            for (place, (_, _, kind)), result in zip(steps, results, strict=True):
+                after[place] = states[place].after(kind, result)
+        return after
 
     def terminal(self, state: HloState) -> bool:
         """Say whether `stop` was taken or a pass failed."""

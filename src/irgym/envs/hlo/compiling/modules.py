@@ -1,6 +1,6 @@
 """Cache of the modules that passes make of a program, shared by all its tasks."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -135,26 +135,20 @@ class ProgramModules:
         return self._analyses[path]
 
 
-def begin_passes(
-    steps: Sequence[tuple[ProgramModules, PassPath, int]], analysed: bool, at_once: bool = False
-) -> Callable[[], list[Node | Failure | None]]:
-    """Begin steps of programs; return a function that waits for the results.
-
-    Unknown ones are run, spread over the pool.
+def run_passes(
+    steps: Sequence[tuple[ProgramModules, PassPath, int]], analysed: bool
+) -> list[Node | Failure | None]:
+    """Return the results of steps of programs; unknown ones are run, spread over the pool.
 
     Args:
         steps: Program, path and pass of each; all programs have the same pool.
         analysed: Whether to request the cost analysis of the results.
-        at_once: Whether the results are waited for next.
     """
     found = {step: step[0].result(step[1], step[2]) for step in steps if step[0].known(*step[1:], analysed)}
     unknown = list(dict.fromkeys(step for step in steps if step not in found))
-    requests = [Request(modules.file, path, kind, analysed) for modules, path, kind in unknown]
-    wait = unknown[0][0].pool.begin(requests, at_once=at_once) if unknown else list[Summary | Failure | None]
-
-    def results() -> list[Node | Failure | None]:
-        for step, reply in zip(unknown, wait(), strict=True):
+    if unknown:
+        requests = [Request(modules.file, path, kind, analysed) for modules, path, kind in unknown]
+        replies = unknown[0][0].pool.step(requests)
+        for step, reply in zip(unknown, replies, strict=True):
             found[step] = step[0].record(step[1], step[2], reply)
-        return [found[step] for step in steps]
-
-    return results
+    return [found[step] for step in steps]
