@@ -102,16 +102,16 @@ class WorkerPool(Closing):
                         self._remember(left(request, reply.value) if left else key(request), worker)
             return [found[place] for place in range(len(requests))]
 
-        tasks = {worker: [requests[place] for place in places] for worker, places in shares.items()}
-        if at_once and len(shares) == 1 and not self._under_way(next(iter(shares))):
-            replies = known(
-                {worker: _answers(self._children[worker], function, tasks[worker]) for worker in shares}
-            )
-            return lambda: replies
+        parts = {worker: [requests[place] for place in places] for worker, places in shares.items()}
+        if at_once and len(parts) == 1:
+            [(worker, part)] = parts.items()
+            if not self._under_way(worker):
+                replies = known({worker: _answers(self._children[worker], function, part)})
+                return lambda: replies
         runs: dict[int, Future[Sequence[Reply]]] = {}
         for worker, places in shares.items():
             load = sum(weights[place] for place in places)
-            runs[worker] = self._submitted(worker, load, _answers, function, tasks[worker])
+            runs[worker] = self._submitted(worker, load, _answers, function, parts[worker])
 
         def waited() -> list[Reply]:
             self._wait(runs.values())
