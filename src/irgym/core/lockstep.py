@@ -5,7 +5,7 @@ other processes, the episodes are two halves that take turns, so that neither th
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -131,28 +131,34 @@ def _stepped(
 
 def step_all(tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]) -> list[Any]:
     """Step a state of each of some tasks, those of one class in one call."""
-    return begin_all(tasks, states, actions)()
+    after = list(states)
+    for kind, places, moves in _by_class(tasks, states, actions):
+        for place, state in zip(places, kind.step_many(*moves), strict=True):
+            after[place] = state
+    return after
 
 
 def begin_all(
     tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
 ) -> Callable[[], list[Any]]:
     """Begin what `step_all` does; return a function that waits for the states."""
-    begun: list[tuple[list[int], Callable[[], list[Any]]]] = []
+    begun = [(places, kind.begin_many(*moves)) for kind, places, moves in _by_class(tasks, states, actions)]
+
+    def waited() -> list[Any]:
+        after = list(states)
+        for places, wait in begun:
+            for place, state in zip(places, wait(), strict=True):
+                after[place] = state
+        return after
+
+    return waited
+
+
+def _by_class(
+    tasks: Sequence[Task[Any]], states: Sequence[Any], actions: Sequence[Action]
+) -> Iterator[tuple[type[Task[Any]], list[int], tuple[list[Task[Any]], list[Any], list[Action]]]]:
+    """Yield each class of the tasks with its places, and the tasks, states and actions there."""
     for kind in {type(task): None for task in tasks}:
-        own = [place for place, task in enumerate(tasks) if type(task) is kind]
-        wait = kind.begin_many(
-            [tasks[place] for place in own],
-            [states[place] for place in own],
-            [actions[place] for place in own],
-        )
-        begun.append((own, wait))
-
-    def after() -> list[Any]:
-        found = list(states)
-        for own, wait in begun:
-            for place, state in zip(own, wait(), strict=True):
-                found[place] = state
-        return found
-
-    return after
+        places = [place for place, task in enumerate(tasks) if type(task) is kind]
+        own = [tasks[place] for place in places]
+        yield kind, places, (own, [states[place] for place in places], [actions[place] for place in places])
