@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 
 from irgym.base.errors import IrgymError, ScheduleError, UnknownPipelineError
 from irgym.core.actions import Action
+from irgym.core.schedule import Schedule, replay
 from irgym.envs.llvm.actions import KIND, PASSES, SPACE, STOP
 from irgym.envs.llvm.compiling.modules import ProgramModules
 from irgym.envs.llvm.environment import LLVM
@@ -120,6 +121,14 @@ def test_large_modules_try_fewer_sequences_of_the_list(task, monkeypatch: pytest
     with pytest.raises(UnknownPipelineError, match="too many for the list of sequences: choose oz"):
         LlvmTask(task.modules).pipeline("list")
     assert len(default_schedules(LLVM, LlvmTask(task.modules))) == 1
+
+
+def test_sketches_can_be_replayed_where_passes_of_the_list_change_nothing(task, monkeypatch):
+    thrice = Schedule.parse("default-o2 mem2reg mem2reg", SPACE)
+    monkeypatch.setattr("irgym.envs.llvm.task.sequences", lambda: (thrice,))
+    actions = task.sketch(np.random.default_rng(0))
+    assert list(actions) == list(thrice.actions[:2])
+    assert replay(task, Schedule(tuple(actions))).node.total < task.initial().node.total
 
 
 def test_where_oz_fails_the_list_is_not_tried(task, monkeypatch):

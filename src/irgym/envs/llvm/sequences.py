@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from irgym.base.errors import IrgymError
+from irgym.core.actions import Action
 from irgym.core.schedule import Schedule
 from irgym.envs.llvm.actions import SPACE
 from irgym.envs.llvm.compiling.sections import text_bytes
@@ -54,6 +55,18 @@ def prefixes(task: Any, tried: Sequence[Schedule]) -> list[LlvmState]:
                 if state.node.total < best[number].node.total:
                     best[number] = state
     return best
+
+
+def applying(task: Any, tried: Schedule) -> list[Action]:
+    """Return the actions of a sequence that apply, one after the other, and do not fail."""
+    state, actions = task.initial(), list[Action]()
+    for action in tried.actions:
+        if task.accepts(state, action):
+            after = task.step(state, action)
+            if not after.failure:
+                state = after
+                actions.append(action)
+    return actions
 
 
 def smallest(task: Any, states: Sequence[LlvmState]) -> LlvmState:

@@ -21,7 +21,7 @@ from irgym.envs.llvm.compiling.export import FORMS, export, opt_commands
 from irgym.envs.llvm.compiling.modules import ProgramModules, Step, begin_passes
 from irgym.envs.llvm.compiling.toolchain import toolchain
 from irgym.envs.llvm.runner import SIZE
-from irgym.envs.llvm.sequences import fewest, prefixes, sequences, smallest
+from irgym.envs.llvm.sequences import applying, fewest, prefixes, sequences, smallest
 from irgym.envs.llvm.state import LlvmState
 from irgym.envs.llvm.whole.running import Run
 from irgym.envs.llvm.whole.timing import TIMING, WholeProgram
@@ -270,9 +270,9 @@ class LlvmTask(Task[LlvmState]):
         return self._listed[self.objective.name]
 
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
-        """Return a sequence of the list at random, from which searches start too."""
+        """Return a random sequence of the list, without what does not apply; searches start from it too."""
         known = sequences()
-        return known[rng.integers(len(known))].actions
+        return applying(self, known[rng.integers(len(known))])
 
     def describe(self, state: LlvmState) -> str:
         """Return the passes for opt, and the number of instructions before and after."""
