@@ -74,7 +74,7 @@ def play(
     episodes = [Episode([], []) for _ in tasks]
     groups = deque(
         _Group(places, partial(list, [initial[id(tasks[place])] for place in places]))
-        for places in _groups(tasks)
+        for places in taking_turns(len(tasks), any(task.runs_beside for task in tasks))
     )
     begin = begin_all if len(groups) > 1 else _stepped
     while groups:
@@ -106,14 +106,18 @@ class _Group(NamedTuple):
     step: int = 0
 
 
-def _groups(tasks: Sequence[Task[Any]]) -> list[list[int]]:
-    """Return the numbers of the episodes that step at the same time: all, or one half and then the other.
+def taking_turns(count: int, beside: bool) -> list[list[int]]:
+    """Return the places of what steps at the same time: all, or one half and then the other.
 
     While transitions of the one half run in other processes, this one chooses the actions of the other half,
     and a process that has done its share of the one begins with the other.
+
+    Args:
+        count: Number of episodes, or of what else takes steps.
+        beside: Whether transitions run in other processes.
     """
-    places = list(range(len(tasks)))
-    half = (len(tasks) + 1) // 2 if any(task.runs_beside for task in tasks) else len(tasks)
+    places = list(range(count))
+    half = (count + 1) // 2 if beside else count
     return [group for group in (places[:half], places[half:]) if group]
 
 

@@ -50,30 +50,6 @@ class WorkerPool(Closing):
         """Number of processes."""
         return len(self._children)
 
-    def run(
-        self,
-        function: str,
-        requests: Sequence[Request],
-        key: Callable[[Request], Hashable],
-        left: Callable[[Request, Any], Hashable | None] | None = None,
-        weights: Sequence[float] | None = None,
-    ) -> list[Reply]:
-        """Run requests, and return one reply for each, in order.
-
-        Args:
-            function: Name of a function from a list of requests to as many answers:
-                `package.module:function`. In a list, requests with the same key are adjacent.
-            requests: The requests.
-            key: Returns the key of a request.
-            left: Returns the key of the state that a worker holds after a request and its answer, None for no
-                new one; by default the request's key.
-            weights: How long each request takes compared with the others; by default all as long.
-
-        Raises:
-            ChildError: A process does not start or stops working between calls.
-        """
-        return self.begin(function, requests, key, left, weights, at_once=True)()
-
     def begin(
         self,
         function: str,
@@ -83,10 +59,24 @@ class WorkerPool(Closing):
         weights: Sequence[float] | None = None,
         at_once: bool = False,
     ) -> Callable[[], list[Reply]]:
-        """Begin what `run` does, with the same arguments; return a function that waits for the replies.
+        """Begin to run requests; return a function that waits for one reply for each, in order.
 
-        A worker takes its shares in the order in which they were begun. `at_once` says that the replies are
-        waited for next: then they may be there when this returns, which saves a switch of threads.
+        A worker takes its shares in the order in which they were begun.
+
+        Args:
+            function: Name of a function from a list of requests to as many answers:
+                `package.module:function`. In a list, requests with the same key are adjacent.
+            requests: The requests.
+            key: Returns the key of a request.
+            left: Returns the key of the state that a worker holds after a request and its answer, None for no
+                new one; by default the request's key.
+            weights: How long each request takes compared with the others; by default all as long.
+            at_once: Whether the replies are waited for next: then they may be there when this returns, which
+                saves a switch of threads.
+
+        Raises:
+            ChildError: A process does not start or stops working between calls; the function returned raises
+                it too.
         """
         weights = weights or [1.0] * len(requests)
         shares = self._shares([key(request) for request in requests], weights)

@@ -309,7 +309,7 @@ class Session:
             started = time.perf_counter()
             states = self.task.step_batch([node.state for node, _ in part], [action for _, action in part])
             self._adapt(time.perf_counter() - started)
-            after += _after(part, states)
+            after += _nodes_after(part, states)
         return after
 
     def give_up(self, reached: Sequence[Candidate]) -> NoReturn:
@@ -353,7 +353,7 @@ class Session:
             self._after |= made
             while len(self._after) > TRANSITIONS:
                 del self._after[next(iter(self._after))]
-            return _after(moves, [(made if pair in made else known)[pair] for pair in pairs])
+            return _nodes_after(moves, [(made if pair in made else known)[pair] for pair in pairs])
 
         return after
 
@@ -379,7 +379,7 @@ class Session:
         self._expansion = max(1, self._expansion // 2) if slow else min(EXPANSION, 2 * self._expansion)
 
 
-def _after(moves: Sequence[tuple[Candidate, Action]], states: Sequence[Any]) -> list[Candidate]:
+def _nodes_after(moves: Sequence[tuple[Candidate, Action]], states: Sequence[Any]) -> list[Candidate]:
     """Return the nodes after some moves, which lead to these states."""
     return [
         Candidate(state, node.schedule.then(action))

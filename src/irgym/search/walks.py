@@ -6,10 +6,11 @@ walks at once, or of one half and then of the other where they run beside this p
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable
 from typing import TypeVar
 
 from irgym.core.actions import Action
+from irgym.core.lockstep import taking_turns
 from irgym.core.schedule import Candidate
 from irgym.search.session import Exhausted, Session
 
@@ -31,9 +32,8 @@ def together(session: Session, walks: Iterable[Walk[T]]) -> list[T]:
     going = dict(enumerate(walks))
     results: dict[int, T] = {}
     reached: dict[int, Candidate] = {}
-    half = (len(going) + 1) // 2 if session.task.runs_beside else len(going)
-    groups = deque[tuple[Sequence[int], Callable[[], list[Candidate]] | None]](
-        (group, None) for group in (range(half), range(half, len(going))) if group
+    groups = deque[tuple[list[int], Callable[[], list[Candidate]] | None]](
+        (group, None) for group in taking_turns(len(going), session.task.runs_beside)
     )
     try:
         while groups:

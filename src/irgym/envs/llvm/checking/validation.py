@@ -254,7 +254,7 @@ class Comparison:
         return [
             (self._before.code(other.name), self._after.code(other.other))
             for other in (sharing if len(sharing) <= PARTNERS else self._rng.sample(sharing, PARTNERS))
-            if other.other and same_signature(self._before.module, self._after.module, other)
+            if same_signature(self._before.module, self._after.module, other)
         ]
 
     def _differs(self, other: Code, run: Run) -> str:

@@ -96,11 +96,10 @@ class Store(PassStore["Stored", Request, Summary]):
     def at_once(self, program: str, path: Path) -> str:
         """Return the passes of a path as one list for `opt`; empty if they give another module that way."""
         joined = ",".join(self._passes[kind] for kind in path)
-        if len(path) == 1:
+        if len(path) < 2:
             return joined
         module = self.read(program)
-        if joined:
-            module.run(joined)
+        module.run(joined)
         return joined if module.digest == self.module(program, path).digest else ""
 
 
