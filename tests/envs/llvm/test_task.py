@@ -116,7 +116,8 @@ def test_large_modules_try_fewer_sequences_of_the_list(task, monkeypatch: pytest
         lambda task, tried: lengths.append(len(tried)) or [task.initial()],
     )
     again = LlvmTask(task.modules)
-    assert len(again.pipeline("list")) == 0 and lengths == [3]
+    # The prefixes are no better than -Oz here, so it is the list's result.
+    assert again.pipeline("list") == again.pipeline("oz") and lengths == [3]
     monkeypatch.setattr("irgym.envs.llvm.task.LISTED", total - 1)
     with pytest.raises(UnknownPipelineError, match="too many for the list of sequences: choose oz"):
         LlvmTask(task.modules).pipeline("list")

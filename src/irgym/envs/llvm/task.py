@@ -264,7 +264,7 @@ class LlvmTask(Task[LlvmState]):
                     f"LLVM's -Oz fails on {self.uri} ({oz.failure}), so its list of sequences is not tried: "
                     "choose a smaller or another program"
                 )
-            states = prefixes(self, tried)
+            states = [oz, *prefixes(self, tried)]  # fewest instructions are not always the least code
             best = smallest(self, states) if self.objective == CODE_SIZE else min(states, key=fewest)
             self._listed[self.objective.name] = Schedule(tuple(Action(kind) for kind in best.path))
         return self._listed[self.objective.name]
