@@ -173,3 +173,26 @@ def splice(session: Session, left: Candidate, right: Candidate, rng: np.random.G
     head = left.schedule.actions[: int(rng.integers(len(left.schedule) + 1))]
     tail = right.schedule.actions[int(rng.integers(len(right.schedule) + 1)) :]
     return (yield from follow(session, session.root, (*head, *tail)))[-1]
+
+
+def offspring(
+    session: Session, ranked: Sequence[Candidate], rng: np.random.Generator, tournament: int, crossover: float
+) -> Walk[Candidate]:
+    """Return the end of a schedule made of one or two others: changed, or spliced.
+
+    Args:
+        session: The search.
+        ranked: Schedules to choose parents from, the best first.
+        rng: Of all random choices.
+        tournament: Number of schedules that compete to be a parent.
+        crossover: Probability of two parents.
+    """
+
+    def parent() -> Candidate:
+        """Return the winner of a tournament: the first in the ranking."""
+        return ranked[int(rng.integers(len(ranked), size=tournament).min())]
+
+    first = parent()
+    if rng.random() < crossover:
+        return splice(session, first, parent(), rng)
+    return mutate(session, first, rng)

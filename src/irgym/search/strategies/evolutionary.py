@@ -9,7 +9,7 @@ import numpy as np
 
 from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
-from irgym.search.mutation import founder, mutate, splice
+from irgym.search.mutation import founder, offspring
 from irgym.search.session import Session
 from irgym.search.walks import Walk, together
 
@@ -62,14 +62,7 @@ class Evolutionary:
     def _child(self, session: Session, ranked: list[Candidate], rng: np.random.Generator) -> Walk[Candidate]:
         if rng.random() < self.fresh:
             return founder(session, rng)
-        parent = self._parent(ranked, rng)
-        if rng.random() < self.crossover:
-            return splice(session, parent, self._parent(ranked, rng), rng)
-        return mutate(session, parent, rng)
-
-    def _parent(self, ranked: list[Candidate], rng: np.random.Generator) -> Candidate:
-        """Return the winner of a tournament: the first in the ranking."""
-        return ranked[int(rng.integers(len(ranked), size=self.tournament).min())]
+        return offspring(session, ranked, rng, self.tournament, self.crossover)
 
 
 def select(session: Session, nodes: list[Candidate], count: int) -> list[Candidate]:

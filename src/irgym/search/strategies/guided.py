@@ -11,7 +11,7 @@ import numpy as np
 from irgym.base.values import Range, check_fields
 from irgym.core import capabilities
 from irgym.core.schedule import Candidate
-from irgym.search.mutation import mutate, pick
+from irgym.search.mutation import mutate, offspring, pick
 from irgym.search.parts import by_parts
 from irgym.search.rollouts import (
     candidates,
@@ -22,9 +22,9 @@ from irgym.search.rollouts import (
     rollout,
 )
 from irgym.search.session import Session
-from irgym.search.strategies.evolutionary import select
+from irgym.search.strategies.evolutionary import Evolutionary, select
 from irgym.search.strategies.rollout import Rollout
-from irgym.search.walks import follow, together
+from irgym.search.walks import Walk, follow, together
 
 FIRST = 0.6
 """Share of the budget after which the most probable episode ends where it is: it is to be evaluated too."""
@@ -52,7 +52,10 @@ class Guided:
         sketches: Sketches evaluated in a round, where the task has some.
         sweeps: Schedules, the best, that a round extends by each of their actions, where states know their
             costs.
-        elite: Number of schedules that changes start from.
+        elite: Number of schedules that changes start from, each as likely.
+        population: The same where states know their costs. Far more are evaluated then, so that the search
+            would end in a local optimum: parents are chosen as in evolutionary search, the better ones more
+            often, and some changed schedules have two.
         heating: Factor by which the temperature rises in a round.
         hottest: Greatest temperature.
     """
@@ -63,6 +66,7 @@ class Guided:
     sketches: Annotated[int, Range(0, 1_000_000)] = 4
     sweeps: Annotated[int, Range(0, 1_000_000)] = 1
     elite: Annotated[int, Range(1, 1_000_000)] = 8
+    population: Annotated[int, Range(1, 1_000_000)] = 32
     heating: Annotated[float, Range(low=1)] = 1.25
     hottest: Annotated[float, Range(above=0)] = 4.0
 
@@ -77,12 +81,13 @@ class Guided:
         """
         policy = policy_of(session)
         started = session.seconds
+        kept = self.population if session.known_costs else self.elite
         greedy = most_probable(session.task, policy, lambda: session.progress >= FIRST)
         episode_s = session.seconds - started
         session.begun.append(outcome(session.task, greedy))
-        elite = select(session, [*session.known, *candidates(session.task, greedy)], self.elite)
+        elite = select(session, [*session.known, *candidates(session.task, greedy)], kept)
         session.begun.append(elite[0])
-        elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], self.elite)
+        elite = select(session, [*elite, *by_parts(session, Rollout(), self, rng)], kept)
         swept: set[Hashable] = set()
         temperature = 1.0
         for number in count(1):
@@ -95,12 +100,11 @@ class Guided:
                 lambda: session.progress >= 1.0,
             )
             sampled = [node for path in paths for node in _evaluated(session, path)]
-            elite = select(session, [*elite, *self._sketched(session, rng), *sampled], self.elite)
+            elite = select(session, [*elite, *self._sketched(session, rng), *sampled], kept)
             mutations = min(self.mutations, GROWTH * number)
-            parents = [pick(elite, rng) for _ in range(mutations)]
-            changed = together(session, [mutate(session, parent, rng) for parent in parents])
-            elite = select(session, [*elite, *changed], self.elite)
-            elite = select(session, [*elite, *self._swept(session, elite, swept)], self.elite)
+            changed = together(session, [self._changed(session, elite, rng) for _ in range(mutations)])
+            elite = select(session, [*elite, *changed], kept)
+            elite = select(session, [*elite, *self._swept(session, elite, swept)], kept)
             temperature *= self.heating
             if temperature > self.hottest:
                 temperature = 1.0
@@ -110,6 +114,12 @@ class Guided:
         if math.isinf(session.left_s):
             return self.rollouts
         return min(self.rollouts, max(1, int(ROUND * session.left_s / max(episode_s, 1e-6))))
+
+    def _changed(self, session: Session, elite: list[Candidate], rng: np.random.Generator) -> Walk[Candidate]:
+        """Return the end of a schedule made of the best ones."""
+        if not session.known_costs:
+            return mutate(session, pick(elite, rng), rng)
+        return offspring(session, elite, rng, Evolutionary.tournament, Evolutionary.crossover)
 
     def _swept(self, session: Session, elite: list[Candidate], swept: set[Hashable]) -> list[Candidate]:
         """Return all nodes one action further than the best that were not swept before."""
