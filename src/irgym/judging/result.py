@@ -335,8 +335,7 @@ def tuned(judge: Judge, finding: Finding, search: Search | None, original: Origi
         original: The object that the program was made of; calls in its place are compared with calls of it.
 
     Raises:
-        IrgymError: The environment's default schedule fails on this program; or calls return other results
-            than the object's.
+        IrgymError: Calls return other results than the object's.
     """
     bench, task = judge.bench, judge.task
     if original is not None:
@@ -350,10 +349,20 @@ def tuned(judge: Judge, finding: Finding, search: Search | None, original: Origi
         steps=_gains(judge, finding),
         program_after=task.describe(finding.state),
         gflops=None if work is None else work / finding.cost,
-        reference=None if finding.interrupted else reference_of(judge.environment, bench, task),
+        reference=None if finding.interrupted else _reference(judge),
         search=search,
         machine=machine_text(bench, task),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         task=task,
         original=original,
     )
+
+
+def _reference(judge: Judge) -> Reference | None:
+    """Return what the environment's default schedule comes to; None, and a line that says why, where it fails."""
+    try:
+        return reference_of(judge.environment, judge.bench, judge.task)
+    except IrgymError as error:
+        name = judge.environment.reference(judge.task.objective)
+        print(f"irgym: the ratio to {name} is left out, as {name} fails: {error}", file=sys.stderr)
+        return None

@@ -12,6 +12,7 @@ from irgym.core.catalogue import ENVIRONMENTS
 from irgym.core.schedule import replay
 from irgym.envs.llvm.compiling.installed import SYSTEM, llvm_named
 from irgym.envs.llvm.sequences import prefixes, sequences
+from irgym.measure.passes.store import Failure
 
 LLVM = ENVIRONMENTS.load("llvm")
 SORTING = "llvm://kernels/sorting.c"
@@ -21,6 +22,17 @@ def test_a_search_is_never_worse_than_oz_and_its_result_is_checked():
     few = irgym.Searching(search="random", evaluations=8)
     result = irgym.tune(SORTING, searching=few)
     assert result.cost <= LLVM.task(SORTING).modules.reference.total and result.validated
+
+
+def test_where_oz_fails_a_result_comes_without_the_ratio_to_it(tmp_path, capfd):
+    code = tmp_path / "f.c"
+    code.write_text("int f(int a, int b) { return (a + b) - a; }\n")
+    task = LLVM.task(f"llvm:{code}")
+    root = task.modules.root
+    task.modules.record(root, task.modules.pipeline("oz"), Failure("it took too long"))
+    result = irgym.tune(task.uri, searching=irgym.Searching(search="greedy", evaluations=8))
+    assert result.validated and result.cost < root.total and result.reference is None
+    assert "the ratio to oz is left out, as oz fails: " in capfd.readouterr().err
 
 
 def test_the_list_is_no_worse_than_any_of_its_sequences():
@@ -39,7 +51,7 @@ def test_under_size_the_list_is_the_smallest_of_its_sequences():
         for uri in ("llvm://kernels/signals.c", SORTING):
             task, counted = LLVM.task(uri, objective="size"), LLVM.task(uri)
             listed = [replay(task, other.pipeline("list")) for other in (task, counted)]
-            states = [*listed, *prefixes(task, sequences())]
+            states = [*listed, replay(task, task.pipeline("oz")), *prefixes(task, sequences())]
             by_size, by_count, *sizes = (
                 found.cost for found in bench.evaluator.evaluate([task.job(state) for state in states])
             )
