@@ -359,7 +359,7 @@ def tuned(judge: Judge, finding: Finding, search: Search | None, original: Origi
 
 
 def _reference(judge: Judge) -> Reference | None:
-    """Return what the environment's default schedule comes to; None, and a line that says why, where it fails."""
+    """Return what the default schedule comes to; None where it fails, and a line that says why."""
     try:
         return reference_of(judge.environment, judge.bench, judge.task)
     except IrgymError as error:
