@@ -175,7 +175,7 @@ def splice(session: Session, left: Candidate, right: Candidate, rng: np.random.G
     return (yield from follow(session, session.root, (*head, *tail)))[-1]
 
 
-def offspring(
+def bred(
     session: Session, ranked: Sequence[Candidate], rng: np.random.Generator, tournament: int, crossover: float
 ) -> Walk[Candidate]:
     """Return the end of a schedule made of one or two others: changed, or spliced.

@@ -9,7 +9,7 @@ import numpy as np
 
 from irgym.base.values import Range, check_fields
 from irgym.core.schedule import Candidate
-from irgym.search.mutation import founder, offspring
+from irgym.search.mutation import bred, founder
 from irgym.search.session import Session
 from irgym.search.walks import Walk, together
 
@@ -62,7 +62,7 @@ class Evolutionary:
     def _child(self, session: Session, ranked: list[Candidate], rng: np.random.Generator) -> Walk[Candidate]:
         if rng.random() < self.fresh:
             return founder(session, rng)
-        return offspring(session, ranked, rng, self.tournament, self.crossover)
+        return bred(session, ranked, rng, self.tournament, self.crossover)
 
 
 def select(session: Session, nodes: list[Candidate], count: int) -> list[Candidate]:

@@ -11,7 +11,7 @@ import numpy as np
 from irgym.base.values import Range, check_fields
 from irgym.core import capabilities
 from irgym.core.schedule import Candidate
-from irgym.search.mutation import mutate, offspring, pick
+from irgym.search.mutation import bred, mutate, pick
 from irgym.search.parts import by_parts
 from irgym.search.rollouts import (
     candidates,
@@ -66,7 +66,7 @@ class Guided:
     sketches: Annotated[int, Range(0, 1_000_000)] = 4
     sweeps: Annotated[int, Range(0, 1_000_000)] = 1
     elite: Annotated[int, Range(1, 1_000_000)] = 8
-    population: Annotated[int, Range(1, 1_000_000)] = 32
+    population: Annotated[int, Range(1, 1_000_000)] = Evolutionary.population
     heating: Annotated[float, Range(low=1)] = 1.25
     hottest: Annotated[float, Range(above=0)] = 4.0
 
@@ -119,7 +119,7 @@ class Guided:
         """Return the end of a schedule made of the best ones."""
         if not session.known_costs:
             return mutate(session, pick(elite, rng), rng)
-        return offspring(session, elite, rng, Evolutionary.tournament, Evolutionary.crossover)
+        return bred(session, elite, rng, Evolutionary.tournament, Evolutionary.crossover)
 
     def _swept(self, session: Session, elite: list[Candidate], swept: set[Hashable]) -> list[Candidate]:
         """Return all nodes one action further than the best that were not swept before."""
