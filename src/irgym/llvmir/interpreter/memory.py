@@ -4,7 +4,16 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from irgym.llvmir.interpreter.layout import Kind
-from irgym.llvmir.interpreter.memory_map import CODE, GLOBALS, LAST, MIDDLE, REGION_BITS, SOLE, WORLD
+from irgym.llvmir.interpreter.memory_map import (
+    CODE,
+    GLOBALS,
+    LAST,
+    MIDDLE,
+    OUTSIDE,
+    REGION_BITS,
+    SOLE,
+    WORLD,
+)
 from irgym.llvmir.interpreter.numbers import Value
 from irgym.llvmir.interpreter.poison import POISON, Undefined
 
@@ -240,7 +249,7 @@ class Memory:
         Raises:
             Undefined: There is no object.
         """
-        if WORLD <= address < GLOBALS or SOLE <= address < LAST:
+        if WORLD <= address < OUTSIDE or SOLE <= address < LAST:
             if address >> REGION_BITS in self.dead:
                 raise Undefined("an access to freed memory")
             return None

@@ -6,10 +6,14 @@ REGION_BITS = 36
 MIDDLE = 1 << (REGION_BITS - 1)
 """Offset of an object in its region."""
 
-WORLD, GLOBALS, CODE, STACK, HEAP, END = (
-    place << REGION_BITS for place in (1, 1 << 11, 1 << 15, 1 << 16, 1 << 17, 1 << 18)
-)
-"""Begin of the areas of external objects, globals, functions, variables and allocations, and their end."""
+WORLD, OUTSIDE = (place << REGION_BITS for place in (1, 1 << 11))
+"""Begin and end of the area of external objects."""
 
-SOLE, LAST = END, 1 << (19 + REGION_BITS)
-"""Begin and end of the area of objects from outside the module to which only one pointer points."""
+_OURS = 0xA4 << 16
+
+GLOBALS, CODE, STACK, HEAP, SOLE, LAST = (
+    _OURS + place << REGION_BITS for place in (1 << 11, 1 << 15, 1 << 16, 1 << 17, 1 << 18, 1 << 19)
+)
+"""Begin of the areas of globals, functions, variables, allocations, and objects from outside the module to
+which only one pointer points, and the end of the last. Their upper bits are such that small numbers side by
+side, or text, are no addresses there: whoever can read an address can reach the object."""

@@ -177,3 +177,25 @@ def test_lengths_of_wide_texts(result: str, right: bool, after_passes: Passes) -
     other = _body(WIDE, "entry:", f"%n = call i64 @wcslen(ptr %s)\n  {result}\n}}")
     [before], [after] = (after_passes(each, [["verify"]]) for each in (WIDE, other))
     assert compared(before, after, 1, 0).ok == right
+
+
+@pytest.mark.parametrize("pair", ["i16 16, i16 16", "i16 24, i16 16", "i16 2000, i16 16", "i16 7, i16 7"])
+def test_small_numbers_are_no_addresses(pair: str, after_passes: Passes) -> None:
+    """Numbers side by side in memory that others see do not show them a variable that has no address there."""
+    stored = f"""store <4 x i16> <i16 0, i16 0, {pair}>, ptr %q
+  call void @fill(ptr %q)"""
+    text = f"""
+declare void @fill(ptr)
+define i32 @numbers(i32 %x) {{
+  %p = alloca i32
+  %q = alloca [4 x i16]
+  store i32 %x, ptr %p
+  {stored}
+  {stored}
+  %y = load i32, ptr %p
+  ret i32 %y
+}}
+"""
+    [before, after] = after_passes(text, [["verify"], ["sroa"]])
+    assert "%p = alloca" not in after
+    assert compared(before, after, 1, 0).checked
