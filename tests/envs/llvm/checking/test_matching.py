@@ -181,7 +181,7 @@ def test_lengths_of_wide_texts(result: str, right: bool, after_passes: Passes) -
 
 @pytest.mark.parametrize("pair", ["i16 16, i16 16", "i16 24, i16 16", "i16 2000, i16 16", "i16 7, i16 7"])
 def test_small_numbers_are_no_addresses(pair: str, after_passes: Passes) -> None:
-    """Numbers side by side in memory that others see do not show them a variable that has no address there."""
+    """Numbers in memory that others see do not show them a variable whose address is not there."""
     stored = f"""store <4 x i16> <i16 0, i16 0, {pair}>, ptr %q
   call void @fill(ptr %q)"""
     text = f"""
