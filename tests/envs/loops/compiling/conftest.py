@@ -3,15 +3,15 @@
 import ctypes
 import mmap
 import random
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
 import pytest
 
-from irgym.envs.loops.compiling import packing
+from irgym.envs.loops.compiling import lower, packing
 from irgym.envs.loops.compiling.plan import vectorisable
 from irgym.envs.loops.nest import Loop, Mark, Nest
 from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
@@ -106,13 +106,19 @@ def random_contraction() -> Callable[[int], Contraction]:
     return _random_contraction
 
 
-def _prefetching(every_input: bool) -> AbstractContextManager[object]:
-    return patch.object(packing, "PREFETCHED", 0 if every_input else packing.PREFETCHED)
+@contextmanager
+def _prefetching(everything: bool) -> Iterator[None]:
+    with (
+        patch.object(packing, "PREFETCHED", 0 if everything else packing.PREFETCHED),
+        patch.object(lower, "LARGE_OUTPUT", 0 if everything else lower.LARGE_OUTPUT),
+        patch.object(lower, "LONG", 0 if everything else lower.LONG),
+    ):
+        yield
 
 
 @pytest.fixture(scope="session")
 def prefetching() -> Callable[[bool], AbstractContextManager[object]]:
-    """Return a context in which parts of small inputs are prefetched too, on request."""
+    """Return a context in which small inputs and outputs are prefetched too, on request."""
     return _prefetching
 
 

@@ -300,6 +300,7 @@ def general_cases() -> list[tuple[bytes, str]]:
             (asm.compare_memory(asm.RAX, register), f"cmp DWORD PTR [rax+0x0],{DWORDS[register]}"),
             (asm.prefetch(register, 1 << 12), f"prefetcht1 BYTE PTR [{name}+0x1000]"),
             (asm.prefetch(register, -8), f"prefetcht1 BYTE PTR [{name}-0x8]"),
+            (asm.prefetch(register, -8, to_write=True), f"prefetchw BYTE PTR [{name}-0x8]"),
             (asm.call_memory(register, 16), f"call QWORD PTR [{name}+0x10]"),
             (asm.kmovw(register & 7, register), f"kmovw k{register & 7},{DWORDS[register]}"),
         ]

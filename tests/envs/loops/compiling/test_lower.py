@@ -1,4 +1,4 @@
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 import numpy as np
@@ -150,6 +150,34 @@ def test_only_parts_of_large_inputs_are_prefetched() -> None:
     wanted = [(1024, panels, True), (256, panels, False), (1024, whole, False)]
     for size, nest, expected in wanted:
         assert any(map(prefetches, lower(matmul(6, size, size), nest, WIDE).body)) == expected
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+def test_tiles_prefetch_each_line_that_they_write(
+    target: Target, prefetching: Callable[[bool], AbstractContextManager[object]]
+) -> None:
+    def tiles(nodes: Sequence[Node]) -> Iterator[Tile]:
+        for node in nodes:
+            if isinstance(node, Tile):
+                yield node
+            elif isinstance(node, Repeat | Pack):
+                yield from tiles(node.body)
+
+    contraction = matmul(65, 96, 64)
+    nest = parse_nest("k/32 m/4 n/16 k m n")
+    with prefetching(True):
+        found = list(tiles(lower(contraction, nest, target).body))
+    assert len(found) == 2  # the last row has a tile of one row
+    for tile in found:
+        written = {
+            element // LINE for part in tile.accumulators for element in range(part.c, part.c + part.lanes)
+        }
+        assert sorted(written) == [offset // LINE for offset in tile.prefetched]
+    assert not any(tile.prefetched for tile in tiles(lower(contraction, nest, target).body))
+    large = lower(matmul(256, 256, 64), nest, target)
+    assert all(tile.prefetched for tile in tiles(large.body))
+    short = lower(matmul(256, 256, 8), parse_nest("m/4 n/16 k m n"), target)
+    assert not any(tile.prefetched for tile in tiles(short.body))
 
 
 def test_equal_nests_give_equal_kernels() -> None:

@@ -188,10 +188,11 @@ def _short(register: int, base: int, displacement: int) -> bytes:
     return bytes((0x40 | bits,)) + sib + displacement.to_bytes(1, "little", signed=True)
 
 
-def prefetch(base: int, displacement: int) -> bytes:
-    """Encode `prefetcht1 [base + displacement]`, into L2; addresses outside memory are ignored."""
+def prefetch(base: int, displacement: int, to_write: bool = False) -> bytes:
+    """Encode `prefetcht1 [base + displacement]`, into L2, or `prefetchw`, into L1; any address is allowed."""
     sib = b"\x24" if base & 7 == RSP else b""
-    return _prefix(0, base) + bytes((0x0F, 0x18, 0x90 | base & 7)) + sib + _int32(displacement)
+    opcode, hint = (0x0D, 0x88) if to_write else (0x18, 0x90)
+    return _prefix(0, base) + bytes((0x0F, opcode, hint | base & 7)) + sib + _int32(displacement)
 
 
 def decrement(register: int) -> bytes:

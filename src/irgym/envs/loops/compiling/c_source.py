@@ -211,6 +211,8 @@ def _tile(kernel: Kernel, tile: Tile, pointers: Pointers, depth: int) -> Iterato
     yield "{"
     for index in range(len(tile.accumulators)):
         yield f"    {kind} s{index} = {zero};"
+    for offset in tile.prefetched:
+        yield f"    __builtin_prefetch({c} + {offset}, 1, 3);"
     yield from _indented(_nodes(kernel, tile.body, pointers, depth))
     for index, (offset, lanes) in enumerate(tile.accumulators):
         if kernel.sum_lanes:

@@ -63,11 +63,14 @@ class Tile:
         accumulators: The registers, by index.
         add: Whether they are added to C; otherwise they overwrite it.
         body: `Block` and `Repeat`, without tiles.
+        prefetched: Offsets from pointer C to the lines that the tile writes, to be prefetched before its body
+            runs.
     """
 
     accumulators: tuple[Accumulator, ...]
     add: bool
     body: "tuple[Node, ...]"
+    prefetched: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

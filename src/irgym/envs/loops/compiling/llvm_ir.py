@@ -243,8 +243,7 @@ class _Body:
 
     def _copy(self, copy: Copy, pointers: Pointers) -> None:
         for offset in copy.prefetched:
-            place = self._at(pointers[copy.operand], offset, self.input)
-            self._line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
+            self._prefetch(self._at(pointers[copy.operand], offset, self.input), "i32 0, i32 2")
         for source, destination, lanes, width in copy.moves:
             if lanes:
                 value = self._load(self._at(pointers[copy.operand], source, self.input), lanes, self.input)
@@ -266,7 +265,13 @@ class _Body:
         types = [*["ptr"] * 3, *[self.vector] * len(sums)]
         return self._loop(repeat.count, types, [*pointers, *sums], iteration)[3:]
 
+    def _prefetch(self, place: str, how: str) -> None:
+        """Write a prefetch; `how` says whether to write (1) and how near, from 0 to 3."""
+        self._line(f"call void @llvm.prefetch.p0(ptr {place}, {how}, i32 1)")
+
     def _tile(self, tile: Tile, pointers: Pointers) -> None:
+        for offset in tile.prefetched:
+            self._prefetch(self._at(pointers[2], offset, self.sum), "i32 1, i32 3")
         sums = self._nodes(tile.body, pointers, [self.zero] * len(tile.accumulators))
         for part, value in zip(tile.accumulators, sums, strict=True):
             place = self._at(pointers[2], part.c, self.sum)

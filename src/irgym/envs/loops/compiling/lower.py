@@ -1,6 +1,7 @@
 """Lowering: from a nest to a `Kernel`, along its `TilePlan`."""
 
 import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -17,6 +18,19 @@ MAX_FMAS = 65_536
 
 MAX_WORKSPACE = 1 << 24
 """Greatest number of elements of the workspace."""
+
+LARGE_OUTPUT = 1 << 16
+"""Least number of elements of C (256 KiB of float32) for which the lines of a tile are prefetched.
+
+The rows of a tile are too short and too far apart for hardware prefetchers. On a Zen 4, nests whose sums are
+in parts gain up to 40 % where C does not fit L2, and 0 to 3 % otherwise.
+"""
+
+LONG = 32
+"""Least number of terms that a tile adds up meanwhile."""
+
+LINE_BYTES = 64
+"""Bytes of a cache line."""
 
 Offsets = tuple[int, int, int]
 Accesses = tuple[Access, Access, Access]
@@ -125,7 +139,8 @@ class _Lowering:
                 for _, _, c, lanes in self._points(self.dims[0], extents, accesses)
             )
             body = self.nodes(place, extents, offsets, accesses, in_tile=True)
-            return [Tile(accumulators, tiles.partial, tuple(body))]
+            ahead = self._written(accumulators, extents)
+            return [Tile(accumulators, tiles.partial, tuple(body), ahead)]
         if place == tiles.tile_start:
             fmas = self._block(extents, accesses)
             a0, b0, _ = offsets
@@ -133,6 +148,18 @@ class _Lowering:
                 fmas = [Fma(index, a + a0, b + b0, lanes) for index, a, b, lanes in fmas]
             return [Block(tuple(fmas))]
         return self._loop(place, extents, offsets, accesses, in_tile)
+
+    def _written(self, accumulators: Sequence[Accumulator], extents: Mapping[str, int]) -> tuple[int, ...]:
+        """Return the offsets of the lines of C that a tile writes, if they are worth prefetching."""
+        terms = math.prod(extents[dim] for dim in self.contraction.reductions)
+        if terms < LONG or math.prod(self.contraction.shapes[2]) < LARGE_OUTPUT:
+            return ()
+        line = LINE_BYTES // self.contraction.elements.sum_bytes
+        found: list[int] = []
+        for offset in sorted(each.c for each in accumulators):
+            if not found or offset >= found[-1] + line:
+                found.append(offset)
+        return tuple(found)
 
     def _pack(self, packed: Packed, extents: dict[str, int], offsets: Offsets, accesses: Accesses) -> Pack:
         copy = Copying(self.plan, packed).nodes(extents, offsets[packed.operand])

@@ -149,6 +149,8 @@ class _Emitter:
         pointer = POINTERS[2]
         for register in range(self.accumulators):
             self.code += instructions.zero(register)
+        for offset in node.prefetched:
+            self.code += asm.prefetch(pointer, self.bytes * offset + self.pending[2], to_write=True)
         self._nodes(node.body, depth)
         scratch = self.accumulators
         for register, (offset, lanes) in enumerate(node.accumulators):
