@@ -1,10 +1,12 @@
-"""Results of ten seconds of `irgym tune` on some shapes, against the core's peak and against numpy.
+"""Products against numpy and the core's peak: `irgym tune`, the policy alone, and the model alone.
 
 python benchmarks/loops_vs_numpy.py --repeats 3
 python benchmarks/loops_vs_numpy.py --repeats 3 --target x86-64-v3
+python benchmarks/loops_vs_numpy.py --seconds 0
 """
 
 import json
+import math
 import os
 import statistics
 import subprocess
@@ -17,28 +19,22 @@ from typing import Any
 import tyro
 
 SHAPES = (
-    "64x64x64",
-    "128x128x128",
-    "256x256x256",
-    "512x512x512",
-    "112x208x256",
-    "100x100x100",
-    "250x250x250",
-    "33x47x65",
-    "17x300x70",
-    "8x512x64",
-    "384x384x384",
-    "640x640x640",
-    "1000x1000x1000",
-    "1024x1024x1024",
-    "64x1024x1024",
-    "1024x96x768",
-    "1023x517x259",
+    *("16x16x16", "32x32x32", "64x64x64", "100x100x100", "128x128x128", "250x250x250", "256x256x256"),
+    *("384x384x384", "512x512x512", "640x640x640", "1000x1000x1000", "1024x1024x1024", "2048x2048x2048"),
+    *("33x47x65", "17x300x70", "8x512x64", "112x208x256", "1024x96x768", "96x3072x768", "1023x517x259"),
+    *("64x1024x1024", "4096x64x64", "2x4096x4096", "1x4096x4096"),
 )
-"""Shapes that fit registers and pages and shapes that do not, small and large, wide and tall."""
+"""Shapes that fit registers and pages and shapes that do not, small and large, wide, tall and odd."""
 
 LARGE = 128
 """Least size of all three dimensions of shapes whose share of the peak counts."""
+
+
+METHODS = {"analytical": "model", "raw:default": "policy"}
+"""Methods without a search, and their columns."""
+
+NAMES = ("tune", *METHODS.values())
+"""Columns of ratios."""
 
 
 @dataclass(frozen=True)
@@ -48,63 +44,91 @@ class Options:
     shapes: tuple[str, ...] = SHAPES
     """MxNxK of each matmul."""
     seconds: float = 10.0
-    """Seconds of each search."""
+    """Seconds of each `irgym tune`; 0 for the policy and the model alone."""
     repeats: int = 1
-    """Tunings of each shape, with other seeds; the median is reported."""
+    """Measurements of each shape, with other seeds; the median is reported."""
     target: str | None = None
     """Target of the code, also for numpy; by default this machine."""
     options: tuple[str, ...] = ()
     """Further options of irgym tune, such as --search=evolutionary."""
 
 
-def tune(shape: str, seed: int, options: Options, folder: Path) -> dict[str, Any]:
-    """Run the command in a separate process with an empty cost cache, and return its JSON."""
+def run(command: list[str], options: Options, folder: Path) -> dict[str, Any]:
+    """Run a command of irgym in a separate process with an empty cost cache, and return its JSON."""
+    folder.mkdir()
     out = folder / "result.json"
-    command = [
-        sys.executable,
-        "-m",
-        "irgym",
-        "tune",
-        f"loops://mm/{shape}",
-        "--seconds",
-        str(options.seconds),
-    ]
-    command += ["--seed", str(seed), "--json", str(out), *options.options]
+    command = [sys.executable, "-m", "irgym", *command, "--json", str(out)]
     command += ["--target", options.target] if options.target else []
     environment = os.environ | {"IRGYM_CACHE_DIR": str(folder)}
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=environment)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
+    if done.returncode:
+        raise SystemExit(done.stderr)
     return json.loads(out.read_text())
 
 
+def tune(shape: str, seed: int, options: Options, folder: Path) -> dict[str, Any]:
+    """Return the result of `irgym tune`."""
+    command = ["tune", f"loops://mm/{shape}", "--seconds", str(options.seconds), "--seed", str(seed)]
+    return run([*command, *options.options], options, folder)
+
+
+def alone(shape: str, seed: int, options: Options, folder: Path) -> dict[str, dict[str, Any]]:
+    """Return the results of the model and of the policy without a search, by method."""
+    methods = ",".join(METHODS)
+    command = ["compare", "loops", "--programs", f"loops://mm/{shape}", "--methods", methods]
+    return {row["method"]: row for row in run([*command, "--seed", str(seed)], options, folder)["rows"]}
+
+
+def median(found: list[dict[str, Any]], key: str) -> float:
+    """Return the median of those results that have a figure; NaN if none has."""
+    known = [result[key] for result in found if result[key] is not None]
+    return statistics.median(known) if known else math.nan
+
+
+def line(shape: str, options: Options, folder: Path) -> tuple[dict[str, float], str]:
+    """Return ratios to numpy and shares of the peak of a shape, and the machine."""
+    seeds = range(options.repeats)
+    rows = [alone(shape, seed, options, folder / f"alone{seed}") for seed in seeds]
+    figures: dict[str, float] = {}
+    for method, name in METHODS.items():
+        found = [row[method] for row in rows]
+        figures[name] = median(found, "baseline_ratio")
+        figures[f"{name} share"] = median(found, "peak_share")
+    tuned = [tune(shape, seed, options, folder / f"tuned{seed}") for seed in seeds] if options.seconds else []
+    figures["tune"] = median(tuned, "baseline_ratio")
+    figures["tune share"] = median(tuned, "peak_share")
+    figures["GFLOP/s"] = median(tuned, "gflops")
+    figures["candidates"] = median(tuned, "evaluations")
+    return figures, f"{tuned[-1]['machine']}; baseline: {tuned[-1]['baseline']}" if tuned else ""
+
+
 def main(options: Options) -> None:
-    """Print a line for each shape."""
-    print("shape            share of peak   ratio to numpy   GFLOP/s   candidates   schedule of the last")
-    ratios: list[float] = []
-    shares: list[float] = []
-    limits: list[float] = []
+    """Print a line for each shape, and the means."""
+    columns = (*NAMES, *(f"{name} share" for name in NAMES), "GFLOP/s", "candidates")
+    print("ratio to numpy, and share of the peak")
+    print(f"{'shape':16s}" + "".join(f"{name:>17s}" for name in columns))
+    table: dict[str, dict[str, float]] = {}
     for shape in options.shapes:
         with tempfile.TemporaryDirectory() as folder:
-            found = [tune(shape, seed, options, Path(folder)) for seed in range(options.repeats)]
-        peak, ratio, rate, count = (
-            statistics.median(result[key] for result in found)
-            for key in ("peak_share", "baseline_ratio", "gflops", "evaluations")
-        )
-        ratios.append(ratio)
-        limits.append(ratio / peak)
-        if min(map(int, shape.split("x"))) >= LARGE:
-            shares.append(peak)
+            table[shape], machine = line(shape, options, Path(folder))
+        print(f"{shape:16s}" + "".join(f"{table[shape][name]:17.3f}" for name in columns), flush=True)
+    for name in NAMES:
+        rows = [row for row in table.values() if not math.isnan(row[name])]
+        if not rows:
+            continue
+        ratios = [row[name] for row in rows]
+        limits = [row[name] / row[f"{name} share"] for row in rows if not math.isnan(row[f"{name} share"])]
+        at_peak = statistics.geometric_mean(limits) if limits else math.nan
         print(
-            f"{shape:16s} {peak:13.1%} {ratio:16.2f} {rate:9.1f} {count:12.0f}   {found[-1]['schedule']}",
-            flush=True,
+            f"{name}: geometric mean of {len(rows)} ratios to numpy {statistics.geometric_mean(ratios):.3f}, "
+            f"least {min(ratios):.3f}; at the peak the mean would be {at_peak:.3f}"
         )
-    mean = statistics.geometric_mean(ratios)
-    print(
-        f"geometric mean of the ratios to numpy {mean:.2f}, least {min(ratios):.2f}; "
-        f"at the peak it would be {statistics.geometric_mean(limits):.2f}"
-    )
-    if shares:
-        print(f"least share of the peak where all sizes are at least {LARGE}: {min(shares):.1%}")
-    print(f"{found[-1]['machine']}; baseline: {found[-1]['baseline']}")
+        shares = [
+            row[f"{name} share"] for shape, row in table.items() if min(map(int, shape.split("x"))) >= LARGE
+        ]
+        if shares:
+            print(f"{name}: least share of the peak where all sizes are at least {LARGE}: {min(shares):.1%}")
+    print(machine)
 
 
 if __name__ == "__main__":

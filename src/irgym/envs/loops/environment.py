@@ -1,14 +1,15 @@
 """The environment that `irgym` commands and Gymnasium know as `loops`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from irgym.core.baseline import INSTALL_TORCH, Baseline, Tuning
+from irgym.core.baseline import INSTALL_TORCH, Baseline, Pipeline, Tuning
 from irgym.core.bench import Bench
 from irgym.core.dataset import Dataset
 from irgym.core.environment import BackendStatus, Environment, policies_in
+from irgym.core.objective import Objective
 from irgym.core.paper_recipes import LOOPTUNE
 from irgym.core.recipe import from_scratch
 from irgym.core.reward import ThroughputGain
@@ -16,7 +17,7 @@ from irgym.core.target import Target
 from irgym.envs.loops.compiling import backends
 from irgym.envs.loops.programs import datasets
 from irgym.envs.loops.programs.contraction import GRAMMAR, parse_uri
-from irgym.envs.loops.task import LoopsTask
+from irgym.envs.loops.task import ANALYTICAL, LoopsTask
 from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import host_target, target_of
@@ -48,9 +49,14 @@ class LoopsEnvironment(Environment):
             "tvm", "TVM MetaSchedule, 64 trials, 1 thread", "pip install 'irgym[tvm]'", options=Tuning()
         ),
     )
-    recipes = MappingProxyType({"scratch": from_scratch(iterations=40)})
+    pipelines = (Pipeline(ANALYTICAL, "what an analytical model of the caches chooses without measurements"),)
     grammar = GRAMMAR
     recipes = MappingProxyType({"scratch": from_scratch(iterations=40), "looptune": LOOPTUNE})
+
+    def beginnings(self, objective: Objective) -> Sequence[str]:
+        """Return the pipelines that searches begin with: what the model chooses."""
+        del objective
+        return (ANALYTICAL,)
 
     def backends(self) -> list[BackendStatus]:
         """Return the state of the code generators, the preferred first."""

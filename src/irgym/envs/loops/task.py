@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.base.errors import ScheduleError
+from irgym.base.errors import ScheduleError, UnknownPipelineError
 from irgym.core.actions import Action, Mask
 from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
@@ -17,6 +17,7 @@ from irgym.core.task import Task
 from irgym.envs.loops import actions
 from irgym.envs.loops.compiling.backends import Backend, threads_of
 from irgym.envs.loops.compiling.export import FORMS, export
+from irgym.envs.loops.modelling.analytical import ranked
 from irgym.envs.loops.nest import initial_nest, parse_nest
 from irgym.envs.loops.observing.features import features
 from irgym.envs.loops.programs.contraction import Contraction
@@ -24,6 +25,9 @@ from irgym.envs.loops.sketches import route, sketch
 from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.baselines import held_to
 from irgym.measure.timing import Timing
+
+ANALYTICAL = "analytical"
+"""Name of the pipeline that a model chooses without measurements."""
 
 PARALLEL_TIMING = Timing(budget_ns=30_000_000, sample_ns=3_000_000, slow_ns=30_000_000, clock="process")
 """Timing of kernels on several threads: samples long enough to make the start of threads negligible."""
@@ -112,6 +116,17 @@ class LoopsTask(Task[LoopsState]):
     def sketch(self, rng: np.random.Generator) -> Sequence[Action]:
         """Return a random schedule of a register tile, cache blocks and packed inputs."""
         return sketch(self.contraction, self.target, rng)
+
+    def pipeline(self, name: str) -> Schedule:
+        """Return the actions of the nest that the analytical model calls best.
+
+        Raises:
+            UnknownPipelineError: There is no such pipeline.
+        """
+        if name != ANALYTICAL:
+            raise UnknownPipelineError(f"loops has no pipeline {name!r}: choose {ANALYTICAL}")
+        nest = ranked(self.contraction, self.target)[0]
+        return Schedule(tuple(route(self.contraction, nest, self.target))[: self.horizon])
 
     def recorded(self, schedule: str) -> LoopsState | None:
         """Return the nest of a text, cursor on the outermost loop; None if it is of another contraction."""

@@ -1,0 +1,135 @@
+"""The nest that the analytical model calls best, and those next to it."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+
+from irgym.core.target import Target
+from irgym.envs.loops.actions import FACTORS
+from irgym.envs.loops.blocked import WIDTHS, Blocking, Roles, blocked, heights_within, roles_of
+from irgym.envs.loops.modelling.model import slots
+from irgym.envs.loops.nest import Nest
+from irgym.envs.loops.programs.contraction import Contraction
+
+HEIGHTS = 4
+"""Greatest heights of a register tile that are compared for each width."""
+
+PACKINGS = ("", "b", "a", "ab")
+"""Choices of inputs to pack."""
+
+ROUNDS = 3
+"""Most rounds in which each parameter of a blocking is chosen again."""
+
+
+@lru_cache(maxsize=256)
+def ranked(contraction: Contraction, target: Target) -> Sequence[Nest]:
+    """Return the nest that the model calls best, and those that differ from it in one parameter.
+
+    They are in the order of their modelled times.
+    """
+    choice = _Choice(contraction, target, roles_of(contraction))
+    best = choice.best()
+    around = {choice.nest(best): 0.0} | {
+        choice.nest(changed): choice.slots(changed) for options in choice.options(best) for changed in options
+    }
+    first = choice.nest(best)
+    return sorted(around, key=lambda nest: (nest != first, around[nest]))
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Choice of a blocking by the model.
+
+    Attributes:
+        contraction: The program.
+        target: The machine.
+        roles: Parts of the dimensions.
+        known: Modelled times so far.
+    """
+
+    contraction: Contraction
+    target: Target
+    roles: Roles
+    known: dict[Nest, float] = field(default_factory=dict[Nest, float])
+
+    def best(self) -> Blocking:
+        """Return the best of several blockings, one for each choice of packed inputs to begin with."""
+        return min((self._descended(packs) for packs in PACKINGS), key=self.slots)
+
+    def _descended(self, packs: str) -> Blocking:
+        """Choose each parameter in turn, the register tile first, until none changes."""
+        best = min(self._tiles(Blocking({}, {}, packs=packs)), key=self.slots)
+        for _ in range(ROUNDS):
+            before = best
+            for place in range(len(self.options(best))):
+                best = min([best, *self.options(best)[place]], key=self.slots)
+            if best == before:
+                break
+        return best
+
+    def nest(self, blocking: Blocking) -> Nest:
+        """Return the nest of a blocking."""
+        return blocked(self.contraction, self.roles, blocking)
+
+    def slots(self, blocking: Blocking) -> float:
+        """Return the modelled time of a blocking."""
+        nest = self.nest(blocking)
+        if nest not in self.known:
+            self.known[nest] = slots(self.contraction, nest, self.target)
+        return self.known[nest]
+
+    def options(self, blocking: Blocking) -> Sequence[Sequence[Blocking]]:
+        """Return for each parameter the blockings with other values of it."""
+        packings = [replace(blocking, packs=packs) for packs in PACKINGS]
+        orders = [replace(blocking, rows_inside=inside) for inside in (True, False)]
+        return [packings, *self._blocks(blocking), orders, list(self._tiles(blocking))]
+
+    def _tiles(self, blocking: Blocking) -> Iterator[Blocking]:
+        """Yield blockings with other register tiles; blocks stay multiples of them."""
+        lanes, rows, sizes = self.roles.lanes, self.roles.rows, self.contraction.sizes
+        for width, along in self._widths():
+            most = max(1, self.target.accumulators // width)
+            for height in [1] if rows is None else heights_within(sizes[rows], most)[-HEIGHTS:]:
+                sides = {rows: height, lanes: along}
+                tile = {dim: side for dim, side in sides.items() if dim is not None}
+                yield replace(blocking, tile=tile, blocks=self._kept(tile, blocking.blocks))
+
+    def _widths(self) -> Sequence[tuple[int, int]]:
+        """Return the widths of register tiles, in vectors and in elements."""
+        lanes = self.roles.lanes
+        if lanes is None:
+            return [(1, 1)]
+        size, each = self.contraction.sizes[lanes], self.contraction.elements.lanes(self.target)
+        if lanes in self.contraction.reductions:
+            return [(1, size)]
+        return [(width, min(size, width * each)) for width in WIDTHS if (width - 1) * each < size]
+
+    def _kept(self, tile: dict[str, int], blocks: dict[str, int]) -> dict[str, int]:
+        """Return blocks as multiples of the sides of a tile, where a split can make them."""
+        kept: dict[str, int] = {}
+        for dim, step in blocks.items():
+            side = tile.get(dim, 1)
+            fitting = [side * factor for factor in FACTORS if side * factor <= max(step, 2 * side)]
+            if fitting and fitting[-1] < self.contraction.sizes[dim]:
+                kept[dim] = fitting[-1]
+        return kept
+
+    def _blocks(self, blocking: Blocking) -> Iterator[Sequence[Blocking]]:
+        """Yield for each dimension that may be blocked the blockings with other steps, and with none."""
+        sizes = self.contraction.sizes
+        # The outermost first, as in BLIS: the sum, then the lanes for L3, then the rows for L2.
+        lanes = None if self.roles.lanes in self.contraction.reductions else self.roles.lanes
+        dims = [
+            dim for dim in (self.roles.longest(self.contraction), lanes, self.roles.rows) if dim is not None
+        ]
+        for dim in dims:
+            side = blocking.tile.get(dim, 1)
+            steps = [side * factor for factor in FACTORS if side * factor < sizes[dim]]
+            for_all = [blocking.blocks | {dim: step} for step in (1, *steps)]
+            yield [
+                replace(
+                    blocking,
+                    blocks={other: blocks[other] for other in dims if blocks.get(other, 1) > 1},
+                )
+                for blocks in for_all
+            ]
