@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from irgym.base.errors import BackendError
 from irgym.core.target import X86_64, X86_64_V3, X86_64_V4
-from irgym.envs.loops.checking.inputs import Draw, Prepared, problem_of
+from irgym.envs.loops.checking.inputs import Draw, Prepared, problem_of, tolerant
 from irgym.envs.loops.compiling import avx512, c_source
 from irgym.envs.loops.compiling.backends import BACKENDS, Backend
 from irgym.envs.loops.compiling.export import export
@@ -28,6 +28,7 @@ from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
 from irgym.envs.loops.sketches import draw
+from irgym.measure.checking.agreement import compare as agreement_of
 from irgym.measure.checking.guarded import Buffers
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -44,6 +45,15 @@ def check(contraction: Contraction, run: Function, guard: Callable[[Tensor], Ten
         buffers.results[0][...] = tensors[2]
         agreement = Prepared(contraction, found, buffers).judge(zeros=True)
         assert agreement.ok, f"{contraction.uri}: {kind.value}: {agreement.detail}"
+
+
+def test_products_whose_squares_vanish_may_be_rounded():
+    contraction = parse_uri("loops://mm/1x1x2?dtype=f64")
+    a, b = np.array([[5e-310, -5e-310]]), np.array([[1e70], [1e70]])
+    rounded = 2.0**-54 * 5e-240  # what one fused multiply-add leaves of the difference
+    for found, right in ((0.0, True), (-rounded, True), (1e-252, False)):
+        agreement = agreement_of(tolerant(contraction, a, b), np.array([[found]]))
+        assert agreement.ok == right, (found, agreement.detail)
 
 
 @pytest.mark.parametrize("generator", BACKENDS, ids=lambda generator: generator.name)

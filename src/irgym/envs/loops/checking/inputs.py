@@ -51,6 +51,11 @@ ENDS = 0.125
 """Share of rows that end in infinity."""
 
 
+VANISHING = 1e-290
+"""Sums of squares below this may lack some that underflowed, in float64. Sums of absolute products, which are
+at least as large, then stand for their roots."""
+
+
 class Draw(Enum):
     """Kinds of inputs."""
 
@@ -178,7 +183,11 @@ def _allowance(contraction: Contraction, a: Tensor, b: Tensor) -> NDArray[np.flo
     """
     epsilon = 2.0**-51 if contraction.elements == F64 else 2.0**-23
     squares = (np.square(array.astype(np.float64)) for array in (a, b))  # 1e-50 is 0 in float32
-    norm = np.sqrt(contraction.reference(*squares))
+    squared = contraction.reference(*squares)
+    norm = np.sqrt(squared)
+    vanishing = squared < VANISHING
+    if vanishing.any():
+        norm = np.where(vanishing, contraction.reference(np.abs(a), np.abs(b)), norm)
     return np.asarray(ROUNDINGS * epsilon * np.maximum(math.sqrt(terms(contraction)), 4.0) * norm)
 
 
