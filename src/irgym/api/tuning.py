@@ -232,7 +232,8 @@ class Tuning:
         seed = self.seed + AFRESH * resumed
         pipelines = pipeline_schedules if self.searching.quick else default_schedules
         own = pipelines(self.environment, task)
-        known = [kept(within, schedule) for schedule in (*own, *known)]
+        # What was found before comes first: few evaluations are then enough to find it again.
+        known = [kept(within, schedule) for schedule in (*known, *own)]
         past = ask(bench.evaluator, CostHistory)
         limits = Budget(self.limits.evaluations, plan.search_s)
         request = SearchRequest(
