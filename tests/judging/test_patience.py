@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 from dials import Dials
 
+from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call
 from irgym.core.objective import TIME
 from irgym.core.task import Task
@@ -24,12 +25,12 @@ class Plain:
 
 
 class Peaked(Plain):
-    def peak_call(self, state: Any) -> Call | None:
+    def peak_call(self, state: Any, rounds: int = ROUNDS) -> Call | None:
         return Call("peak")
 
 
 class Unbounded(Plain):
-    def peak_call(self, state: Any) -> Call | None:
+    def peak_call(self, state: Any, rounds: int = ROUNDS) -> Call | None:
         return None
 
 
@@ -79,6 +80,12 @@ def test_a_few_rounds_of_the_last_comparison_are_left_out_only_where_they_take_l
     assert Patience(whole_s=0.0, run_s=1.0).comparison(15, last=True) == 0
     assert Patience(whole_s=0.0, run_s=0.1, prepare_s=9.0).comparison(15, last=True) == 0
     assert Patience(whole_s=100.0, run_s=0.1).left_s == pytest.approx(97.2, abs=0.1)
+
+
+def test_rounds_beside_the_peak_are_few_only_where_they_take_long():
+    assert Patience(whole_s=0.0, run_s=0.05).beside_peak(15) == 15
+    assert Patience(whole_s=0.0, run_s=0.5).beside_peak(15) == FEW
+    assert Patience(run_s=0.5).beside_peak(15) == 15, "endless"
 
 
 def test_a_comparison_has_rounds_by_the_time_of_a_program_that_is_faster_than_the_original():

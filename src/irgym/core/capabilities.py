@@ -107,6 +107,18 @@ class CostFeatures(Protocol):
 
 
 @runtime_checkable
+class Estimates(Protocol):
+    """Costs that can be estimated far sooner than measured, by running a part of the program."""
+
+    def estimate(self, state: Any) -> Job | None:
+        """Return the request for about the cost of a state; None where measuring it takes hardly longer.
+
+        Its objective is another than that of the state's job: an estimate is never reported as a cost.
+        """
+        ...
+
+
+@runtime_checkable
 class JobFeatures(Protocol):
     """Cost features of the programs that jobs run, where keys cannot be read back."""
 
@@ -219,7 +231,7 @@ class Finishing(Protocol):
 class Peak(Protocol):
     """A peak of the machine that bounds times."""
 
-    def peak_call(self, state: Any) -> Call | None:
+    def peak_call(self, state: Any, rounds: int = ROUNDS) -> Call | None:
         """Return the call that times the state in turn with the peak: it returns a `Versus`.
 
         None where no peak bounds the times of this program.
@@ -310,17 +322,6 @@ def analysed(task: Task[Any]) -> Task[Any]:
     return task if form is None else form.analysed()
 
 
-def potential(task: Task[Any], state: Any) -> float:
-    """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
-
-    One less the mean of the analysis; 0 without one. It is 0 at the start, where all shares are 1: shaping
-    gives it back at an episode's end, and from any other zero on, ending at once would be worth the whole
-    shift to a learner whose value function knows nothing yet.
-    """
-    analysis = ask(task, Analysis)
-    return 0.0 if analysis is None else 1.0 - float(analysis.analysis(state).mean())
-
-
 def cost_features(task: Task[Any], state: Any) -> NDArray[np.float64] | None:
     """Return what tells the state's cost, shape [K]: the task's features, or else its analysis, or None."""
     if (features := ask(task, CostFeatures)) is not None:
@@ -376,10 +377,10 @@ def running(task: Task[Any], state: Any) -> str:
     return "" if offered is None else offered.running(state)
 
 
-def peak_call(task: Task[Any], state: Any) -> Call | None:
+def peak_call(task: Task[Any], state: Any, rounds: int = ROUNDS) -> Call | None:
     """Return the call that times the state in turn with the peak; None where no peak bounds times."""
     peak = ask(task, Peak)
-    return None if peak is None else peak.peak_call(state)
+    return None if peak is None else peak.peak_call(state, rounds)
 
 
 def pipeline(task: Task[Any], name: str) -> Schedule:

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Protocol, runtime_checkable
 from irgym.base.errors import IrgymError, UnknownPipelineError
 from irgym.base.values import Range
 from irgym.core.actions import Action
-from irgym.core.capabilities import ideal_cost, pipeline
+from irgym.core.capabilities import Analysis, ask, ideal_cost, pipeline
 from irgym.core.limits import unlimited
 from irgym.core.schedule import replay
 from irgym.core.task import Task
@@ -84,7 +84,7 @@ class Reward(Protocol):
 
     @property
     def shaped(self) -> bool:
-        """Whether the potential of every state is needed (`irgym.core.capabilities.potential`)."""
+        """Whether the potential of every state is needed (`potential`)."""
         ...
 
     @property
@@ -361,3 +361,14 @@ class Shaped:
         before, after = transition.costs.potentials
         after = 0.0 if transition.final else after
         return self.reward(transition) + self.weight * (self.gamma * after - before)
+
+
+def potential(task: Task[Any], state: Any) -> float:
+    """Return the state's potential for reward shaping (Ng et al. 1999): greater is better.
+
+    One less the mean of the analysis; 0 without one. It is 0 at the start, where all shares are 1: shaping
+    gives it back at an episode's end, and from any other zero on, ending at once would be worth the whole
+    shift to a learner whose value function knows nothing yet.
+    """
+    analysis = ask(task, Analysis)
+    return 0.0 if analysis is None else 1.0 - float(analysis.analysis(state).mean())

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any, cast
 
-from irgym.core import capabilities
 from irgym.core.actions import Action, BoolArray, Mask
 from irgym.core.candidates import candidate_info
 from irgym.core.cost import Evaluator, Job
 from irgym.core.lockstep import step_all
 from irgym.core.observation import ObservationView
-from irgym.core.reward import Reward, reference_state
+from irgym.core.reward import Reward, potential, reference_state
 from irgym.core.task import Task
 from irgym.gym.spaces import gym_mask, with_a_choice
 
@@ -53,7 +52,7 @@ class Node:
     def potential(self) -> float:
         """The potential of the state, for shaped rewards."""
         if self._potential is None:
-            self._potential = capabilities.potential(self.task, self.state)
+            self._potential = potential(self.task, self.state)
         return self._potential
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from irgym.base.errors import BaselineError, IrgymError
 from irgym.core import capabilities
-from irgym.core.baseline import Versus
+from irgym.core.baseline import ROUNDS, Versus
 from irgym.core.bench import Bench
 from irgym.core.environment import Environment
 from irgym.core.schedule import Candidate, Schedule, candidate_of, original_of
@@ -130,7 +130,8 @@ class Judge:
                 finding = replace(finding, versus=versus)
             except BaselineError as error:  # the noise of the baseline need not be known
                 finding = replace(finding, no_baseline="" if finding.is_baseline else str(error))
-        peak_call = capabilities.peak_call(self.task, candidate.state)
+        rounds = self.patience.beside_peak(ROUNDS)
+        peak_call = capabilities.peak_call(self.task, candidate.state, rounds)
         if peak_call is None:
             return self._known(finding)
         self._known(finding)

@@ -102,6 +102,10 @@ class Patience:
         rounds = max(0, int((left_s / self.run_s - WARMING) / 4)) if self.run_s else 0
         return max(rounds, min(FEW, most)) if last and self._few_s <= LATE_S else rounds
 
+    def beside_peak(self, most: int) -> int:
+        """Return how many rounds to time beside the peak: `most`, or a few where these take long."""
+        return most if 4 * most * self.run_s <= LATE_S else max(FEW, self.comparison(most, last=True))
+
     def rounds(self, most: int) -> Iterator[int]:
         """Yield the numbers of rounds: `most`, or fewer where time is up; one at least."""
         for number in range(most):

@@ -15,6 +15,7 @@ from irgym.core.schedule import Candidate, original_of
 from irgym.core.task import Task
 from irgym.search.branches import few, some
 from irgym.search.budget import Budget
+from irgym.search.estimating import Estimating
 from irgym.search.progress import SearchProgress
 from irgym.search.request import SearchRequest
 from irgym.search.result import SearchResult, TracePoint
@@ -52,7 +53,6 @@ class Session:
 
     Attributes:
         task: The program.
-        evaluator: Source of costs.
         policy: The policy that may guide the search, or None.
         history: Costs measured in the past, from which a strategy may learn; None for none.
         root: The initial state.
@@ -82,6 +82,7 @@ class Session:
         self.begun: list[Candidate] = []
         self._budget = request.budget
         self._costs: dict[str, float] = {}
+        self._measuring = Estimating(task, evaluator)
         self._stalled = 0
         self._expansion = EXPANSION
         self._last = 0, 0.0  # number of states of the last batch, and seconds that evaluating them took
@@ -158,10 +159,11 @@ class Session:
             batch = waiting[: self._batch_size()]
             waiting = waiting[len(batch) :]
             started = time.perf_counter()
-            measurements = self.evaluator.evaluate([job for _, job in batch])
+            pairs = [(node.state, job) for node, job in batch]
+            found = self._measuring.costs(pairs, self.best_cost)
             self._last = len(batch), time.perf_counter() - started
-            for (node, job), measurement in zip(batch, measurements, strict=True):
-                self._record(node, job, measurement.cost)
+            for (node, job), (cost, measured) in zip(batch, found, strict=True):
+                self._record(node, job, cost, measured)
             self._tell()
             if self._spent:
                 raise Exhausted
@@ -230,14 +232,14 @@ class Session:
             size = min(size, TIMED_BATCH, max(1, 2 * count), int(self.left_s / pace))
         return max(1, size)
 
-    def _record(self, node: Candidate, job: Job, cost: float) -> None:
+    def _record(self, node: Candidate, job: Job, cost: float, measured: bool) -> None:
         self._costs[job.schedule] = cost
         self.evaluations += 1
         if self.evaluations == 1:
             self.first_cost = cost
         if cost < self.best_cost:
             self.trace.append(TracePoint(self.evaluations, self.seconds, cost))
-        if math.isfinite(cost):
+        if measured and math.isfinite(cost):
             insort(self.finalists, (cost, node), key=itemgetter(0))
             # Exact costs have no noise that could flatter the first.
             del self.finalists[1 if self.task.objective.exact else FINALISTS :]

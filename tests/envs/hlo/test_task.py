@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from irgym.base.errors import BackendError, IrgymError, ProgramError, ScheduleError
 from irgym.core.actions import Action
-from irgym.core.capabilities import potential
+from irgym.core.reward import potential
 from irgym.core.schedule import Schedule, replay, states_along
 from irgym.core.target import LEVELS
 from irgym.envs.hlo.actions import SPACE, STOP

@@ -20,7 +20,7 @@ from irgym.core import capabilities, lockstep
 from irgym.core.actions import Action, BoolArray
 from irgym.core.cost import Job
 from irgym.core.lockstep import Turn
-from irgym.core.reward import Reward, asks, reference_state
+from irgym.core.reward import Reward, asks, potential, reference_state
 from irgym.core.task import Task
 from irgym.networks.encoders import Batch, Encoder
 from irgym.policies.heads import Draw
@@ -199,7 +199,7 @@ def play(
     )
     jobs, asked, references = _jobs(tasks, trails, reward)
     potentials = [
-        [capabilities.potential(task, state) for state in trail] if reward.shaped else []
+        [potential(task, state) for state in trail] if reward.shaped else []
         for task, trail in zip(tasks, trails, strict=True)
     ]
     actions = [episode.actions for episode in played]

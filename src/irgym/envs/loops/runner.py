@@ -3,16 +3,19 @@
 import time
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
+from typing import cast
 
 from irgym.base.errors import IrgymError
 from irgym.core.baseline import Versus
 from irgym.core.cost import Measurement, Outcome, Validation
 from irgym.core.target import Target
 from irgym.envs.loops.baselines import prepared_baseline
-from irgym.envs.loops.checking.inputs import EXACT, TOLERANCE, Draw, prepared, tolerant
-from irgym.envs.loops.compiling.backends import Backend, backend, threads_of
+from irgym.envs.loops.checking.inputs import EXACT, TOLERANCE, Draw, Prepared, prepared, tolerant
+from irgym.envs.loops.compiling.backends import Backend, Generator, backend, threads_of
 from irgym.envs.loops.compiling.executable import Executable
 from irgym.envs.loops.compiling.lower import CodeTooLarge
+from irgym.envs.loops.modelling.parts import growth, part_of
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import parse_uri
 from irgym.envs.loops.programs.elements import F32
@@ -46,20 +49,40 @@ def measure(uri: str, nest: Nest, backend_name: str, target: Target, timing: Tim
         Samples in nanoseconds, or the outcome of a failure: the code is too large, or the result wrong.
     """
     program = prepared(uri, SEED, Draw.WHOLE)
+    generator = _generator(backend_name, target)
+    timed = _timed(lambda: generator.compile(program.contraction, nest), program, timing)
+    # Judged after all runs, to find errors of later runs, and results that accumulate.
+    found = program.judge() if timed.ok else None
+    if found is not None and not found.ok:
+        return Measurement(Outcome.WRONG_RESULT, compile_s=timed.compile_s, detail=found.detail)
+    return timed
+
+
+def estimate(uri: str, nest: Nest, backend_name: str, target: Target, timing: Timing) -> Measurement:
+    """Time a part of a nest, and return about how long the whole takes, on one thread; nothing is checked.
+
+    Returns:
+        Samples in nanoseconds, or the outcome of a failure: the code is too large.
+    """
+    program = prepared(uri, SEED, Draw.WHOLE)
+    generator = cast(Generator, _generator(backend_name, target))
+    part = part_of(program.contraction, nest)
+    timed = _timed(lambda: generator.compile(program.contraction, nest, part), program, timing)
+    factor = growth(program.contraction, nest, target, part)
+    return replace(timed, samples=tuple(factor * ns for ns in timed.samples))
+
+
+def _timed(compiled: Callable[[], Executable], program: Prepared, timing: Timing) -> Measurement:
+    """Compile a nest and time it."""
     started = time.perf_counter()
     try:
-        executable = _generator(backend_name, target).compile(program.contraction, nest)
+        executable = compiled()
     except CodeTooLarge as error:
         return Measurement(Outcome.COMPILE_ERROR, detail=str(error))
     compile_s = time.perf_counter() - started
     program.buffers.blank()
     with closing(executable):
-        samples = sample(_bind(executable, program.buffers), timing)
-    # Judged after all runs, to find errors of later runs, and results that accumulate.
-    found = program.judge()
-    if not found.ok:
-        return Measurement(Outcome.WRONG_RESULT, compile_s=compile_s, detail=found.detail)
-    return Measurement(Outcome.OK, samples, compile_s)
+        return Measurement(Outcome.OK, sample(_bind(executable, program.buffers), timing), compile_s)
 
 
 def validate(uri: str, nest: Nest, backend_name: str, target: Target, inputs: int, seed: int) -> Validation:

@@ -18,16 +18,24 @@ from irgym.envs.loops import actions
 from irgym.envs.loops.compiling.backends import Backend, threads_of
 from irgym.envs.loops.compiling.export import FORMS, export
 from irgym.envs.loops.modelling.analytical import ranked
+from irgym.envs.loops.modelling.parts import LARGE
 from irgym.envs.loops.nest import initial_nest, parse_nest
 from irgym.envs.loops.observing.features import features
 from irgym.envs.loops.programs.contraction import Contraction
 from irgym.envs.loops.sketches import route, sketch
 from irgym.envs.loops.state import HISTORY, LoopsState
 from irgym.measure.baselines import held_to
+from irgym.measure.code_digest import digest_of
 from irgym.measure.timing import Timing
 
 ANALYTICAL = "analytical"
 """Name of the pipeline that a model chooses without measurements."""
+
+ESTIMATED = "time, by a part"
+"""Objective of estimates."""
+
+MODEL = "envs/loops/modelling"
+"""Code on which estimates depend, beside that of back ends."""
 
 PARALLEL_TIMING = Timing(budget_ns=30_000_000, sample_ns=3_000_000, slow_ns=30_000_000, clock="process")
 """Timing of kernels on several threads: samples long enough to make the start of threads negligible."""
@@ -164,6 +172,20 @@ class LoopsTask(Task[LoopsState]):
             target=self.target_text,
         )
 
+    def estimate(self, state: LoopsState) -> Job | None:
+        """Return the request for about the run time of a large nest, from a part of it; None for others."""
+        if self.threads > 1 or self.contraction.flops < LARGE:
+            return None
+        arguments = (self.uri, state.nest, self.backend.name, self.target, self.timing)
+        return Job(
+            Call("irgym.envs.loops.runner:estimate", arguments),
+            program=self.uri,
+            schedule=self.key(state),
+            toolchain=f"{self._toolchain}; {self.timing.version}; {digest_of(MODEL)}",
+            objective=ESTIMATED,
+            target=self.target_text,
+        )
+
     def validation(self, state: LoopsState, inputs: int, seed: int) -> Call:
         """Return the call that compares the results of the nest with numpy in float64."""
         arguments = (self.uri, state.nest, self.backend.name, self.target, inputs, seed)
@@ -175,11 +197,11 @@ class LoopsTask(Task[LoopsState]):
         held = held_to(self.target) if name in ("numpy", "torch") else ()
         return Call("irgym.envs.loops.runner:compare", arguments, held)
 
-    def peak_call(self, state: LoopsState) -> Call | None:
+    def peak_call(self, state: LoopsState, rounds: int = ROUNDS) -> Call | None:
         """Return the call that times a nest and the core's peak in turn; None on several threads."""
         if self.threads > 1:
             return None
-        arguments = (self.uri, state.nest, self.backend.name, self.target, ROUNDS)
+        arguments = (self.uri, state.nest, self.backend.name, self.target, rounds)
         return Call("irgym.envs.loops.runner:share_of_peak", arguments)
 
     def describe(self, state: LoopsState) -> str:

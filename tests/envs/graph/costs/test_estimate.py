@@ -5,7 +5,7 @@ import pytest
 import small_graphs
 from small_networks import CONVOLUTIONS, task_of
 
-from irgym.core import capabilities
+from irgym.core.reward import potential
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.graph.costs.estimate import Rates, estimated, rates_of
 from irgym.envs.graph.ir.graph import Graph
@@ -44,12 +44,12 @@ def test_more_threads_compute_faster():
 def test_potentials():
     task = task_of(CONVOLUTIONS)
     first = task.initial()
-    assert task.analysis(first).tolist() == [1.0] and capabilities.potential(task, first) == 0.0
+    assert task.analysis(first).tolist() == [1.0] and potential(task, first) == 0.0
     kinds = task.space.kinds
     fused = next(
         f"conv-relu@{name}" for kind, name in task.mask(first).candidates if kinds[kind].name == "conv-relu"
     )
     after = replay(task, Schedule((task.space.parse(fused),)))
-    assert 0 < capabilities.potential(task, after) < 1
+    assert 0 < potential(task, after) < 1
     graph: Graph = after.graph
     assert len(graph.nodes) == len(first.graph.nodes) - 1

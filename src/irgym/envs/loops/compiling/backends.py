@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -14,7 +14,7 @@ from irgym.core.target import Target
 from irgym.envs.loops.compiling import avx2, avx512, llvm, llvm_ir
 from irgym.envs.loops.compiling.executable import Compiled, Executable, MachineCode
 from irgym.envs.loops.compiling.kernel import Kernel
-from irgym.envs.loops.compiling.lower import lower
+from irgym.envs.loops.compiling.lower import lower, rows_of
 from irgym.envs.loops.compiling.object_code import object_code
 from irgym.envs.loops.compiling.precision import PRECISIONS
 from irgym.envs.loops.compiling.threads import Team, shares
@@ -76,13 +76,15 @@ class Backend(Protocol):
 class Generator(Backend, Protocol):
     """Code generator, whose code runs on the calling thread."""
 
-    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> Compiled:
+    def compile(
+        self, contraction: Contraction, nest: Nest, part: Mapping[str, int] | None = None
+    ) -> Compiled:
         """Compile a nest.
 
         Args:
             contraction: The program.
             nest: Its schedule.
-            rows: Number of rows of C to compute, from the first; by default all.
+            part: How much of dimensions to compute, from their first index: all where not named.
 
         Raises:
             CodeTooLarge: The code would be too long.
@@ -120,13 +122,15 @@ class MachineCodeBackend:
             return BackendStatus(self.name, False, f"this processor lacks {', '.join(missing)}")
         return BackendStatus(self.name, True, f"own x86-64 generator, {self.target.lanes} lanes")
 
-    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> MachineCode:
-        """Compile a nest, or its first rows.
+    def compile(
+        self, contraction: Contraction, nest: Nest, part: Mapping[str, int] | None = None
+    ) -> MachineCode:
+        """Compile a nest, or a part of it.
 
         Raises:
             CodeTooLarge: The code would be too long.
         """
-        kernel = lower(contraction, nest, self.target, rows)
+        kernel = lower(contraction, nest, self.target, part)
         return MachineCode(self.emit(kernel), kernel.workspace, kernel.elements)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:
@@ -174,14 +178,16 @@ class LlvmBackend:
             return BackendStatus(self.name, False, "llvmlite is not installed", INSTALL_LLVM)
         return BackendStatus(self.name, True, f"{llvm.version()}, {self.target.lanes} lanes")
 
-    def compile(self, contraction: Contraction, nest: Nest, rows: int | None = None) -> llvm.LlvmExecutable:
-        """Compile a nest, or its first rows.
+    def compile(
+        self, contraction: Contraction, nest: Nest, part: Mapping[str, int] | None = None
+    ) -> llvm.LlvmExecutable:
+        """Compile a nest, or a part of it.
 
         Raises:
             BackendError: llvmlite is not installed.
             CodeTooLarge: The code would be too long.
         """
-        kernel = lower(contraction, nest, self.target, rows)
+        kernel = lower(contraction, nest, self.target, part)
         ir = llvm_ir.emit(kernel, "kernel", repetitions=True)
         return llvm.compile(ir, "kernel", self._processor, kernel.workspace, kernel.elements)
 
@@ -254,7 +260,9 @@ class ThreadedBackend:
             CodeTooLarge: The code would be too long.
         """
         rows = shares(contraction, self.threads)
-        kernels = [self.generator.compile(contraction, nest, count) for count in rows]
+        dim = rows_of(contraction)
+        parts = [None if dim is None else {dim: count} for count in rows]
+        kernels = [self.generator.compile(contraction, nest, part) for part in parts]
         return Team(contraction, rows, kernels)
 
     def object_file(self, contraction: Contraction, nest: Nest, name: str) -> bytes:

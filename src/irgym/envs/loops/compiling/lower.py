@@ -43,14 +43,16 @@ class CodeTooLarge(ValueError):
     """The code of a nest is too long for a back end: a failed compilation, not a user error."""
 
 
-def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None = None) -> Kernel:
+def lower(
+    contraction: Contraction, nest: Nest, target: Target, part: Mapping[str, int] | None = None
+) -> Kernel:
     """Lower `nest` for `target`.
 
     Args:
         contraction: The program.
         nest: Its schedule.
         target: Target of the code.
-        rows: Number of rows of C to compute, from the first; see `rows_of`. By default all.
+        part: How much of dimensions to compute, from their first index: all where not named.
 
     Raises:
         CodeTooLarge: The code would be too long.
@@ -70,9 +72,9 @@ def lower(contraction: Contraction, nest: Nest, target: Target, rows: int | None
         )
     a, b, c = (direct(tiles, strides) for strides in contraction.strides)
     lowering = _Lowering(contraction, tiles, packed)
-    sizes, elements = contraction.sizes, math.prod(contraction.shapes[2])
-    if rows is not None and (dim := rows_of(contraction)) is not None:
-        sizes, elements = {**sizes, dim: rows}, elements // sizes[dim] * rows
+    sizes, elements = {**contraction.sizes, **(part or {})}, math.prod(contraction.shapes[2])
+    if (dim := rows_of(contraction)) is not None:
+        elements = elements // contraction.sizes[dim] * sizes[dim]
     body = tuple(lowering.nodes(0, sizes, contraction.origins, (a, b, c), in_tile=False))
     for operand in range(len(OPERANDS)):
         if contraction.padded[operand]:

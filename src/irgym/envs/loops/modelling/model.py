@@ -72,9 +72,18 @@ def caches_of(target: Target) -> tuple[Cache, ...]:
     return tuple(found)
 
 
-def slots(contraction: Contraction, nest: Nest, target: Target) -> float:
-    """Return the modelled time of a nest on a target, in slots."""
-    return Model(contraction, plan(contraction, nest, target), target).total
+def slots(
+    contraction: Contraction, nest: Nest, target: Target, part: Mapping[str, int] | None = None
+) -> float:
+    """Return the modelled time of a nest on a target, in slots.
+
+    Args:
+        contraction: The program.
+        nest: Its schedule.
+        target: The machine.
+        part: How much of dimensions to compute; all where not named.
+    """
+    return Model(contraction, plan(contraction, nest, target), target, part).total
 
 
 @dataclass(frozen=True)
@@ -85,11 +94,13 @@ class Model:
         contraction: The program.
         plan: How the nest is executed.
         target: The machine.
+        part: How much of dimensions is computed; all where not named.
     """
 
     contraction: Contraction
     plan: TilePlan
     target: Target
+    part: Mapping[str, int] | None = None
 
     @property
     def total(self) -> float:
@@ -99,7 +110,7 @@ class Model:
     @cached_property
     def arithmetic(self) -> float:
         """Slots of the multiply-adds, of loads that exceed them, and of waiting for accumulators."""
-        pieces = {dim: list(self._pieces(dim)) for dim in self.contraction.sizes}
+        pieces = {dim: list(self._pieces(dim, size)) for dim, size in self._sizes.items()}
         total = 0.0
         for chosen in product(*pieces.values()):
             extents = {dim: extent for dim, (extent, _) in zip(pieces, chosen, strict=True)}
@@ -239,22 +250,32 @@ class Model:
     @cached_property
     def _extents(self) -> Sequence[Mapping[str, int]]:
         """For each place, the extent of each dimension within the loops from there inwards."""
-        found = [dict.fromkeys(self.contraction.sizes, 1)]
-        for loop, span in zip(reversed(self.plan.order), reversed(self.plan.spans), strict=True):
+        found = [dict.fromkeys(self._sizes, 1)]
+        for loop, span in zip(reversed(self.plan.order), reversed(self._spans), strict=True):
             found.append(found[-1] | {loop.dim: max(found[-1][loop.dim], span)})
         return found[::-1]
 
     @cached_property
     def _times(self) -> Sequence[float]:
         """For each place, how many times the loops from there inwards run; a shorter one by its share."""
-        trips = (
-            max(1.0, span / loop.step) for loop, span in zip(self.plan.order, self.plan.spans, strict=True)
-        )
+        trips = (max(1.0, span / loop.step) for loop, span in zip(self.plan.order, self._spans, strict=True))
         return list(accumulate(trips, mul, initial=1.0))
 
-    def _pieces(self, dim: str) -> Iterator[tuple[int, int]]:
+    @cached_property
+    def _sizes(self) -> Mapping[str, int]:
+        """How much of each dimension is computed."""
+        return {**self.contraction.sizes, **(self.part or {})}
+
+    @cached_property
+    def _spans(self) -> Sequence[int]:
+        """How much of its dimension each loop covers."""
+        return [
+            min(span, self._sizes[loop.dim])
+            for loop, span in zip(self.plan.order, self.plan.spans, strict=True)
+        ]
+
+    def _pieces(self, dim: str, size: int) -> Iterator[tuple[int, int]]:
         """Yield extents of the straight-line block along a dimension, and how many blocks have each."""
-        size = self.contraction.sizes[dim]
         steps = [loop.step for loop in self.plan.order[: self.plan.tile_start] if loop.dim == dim]
         step = min(steps, default=size)
         if size >= step:
