@@ -10,6 +10,9 @@ from irgym.llvmir.ir.modules import parts_of
 from irgym.llvmir.ir.syntax import NAME, RECORD
 
 _LABEL = re.compile(rf"({NAME}):")
+_COMMENT = re.compile(r"(?:(?<=, )|(?<=\())/\* \([a-z ]+\) \*/ ")
+"""What LLVM says of an argument, such as the classes of numbers that it stands for."""
+
 _FURTHER = "   "
 """Indentation of the lines that continue an instruction."""
 
@@ -63,7 +66,7 @@ class Function:
             elif line.lstrip().startswith(RECORD):
                 records[len(body)] = (*records.get(len(body), ()), line.strip())
             else:
-                body.append(Instruction.read(line.strip()))
+                body.append(Instruction.read(_COMMENT.sub("", line.strip())))
         return Function(name, header, (*blocks, _block(label or first, body, records)))
 
     def __iter__(self) -> Iterator[tuple[int, Instruction]]:

@@ -270,6 +270,23 @@ define double @bits(ptr %p, <8 x i16> %v, i1 %c) {
         assert not compared(before, wrong, 1, 0).ok, old
 
 
+def test_classes_of_numbers_are_run(after_passes: Passes) -> None:
+    """LLVM prints a comment beside the mask."""
+    text = """
+declare i1 @llvm.is.fpclass.f64(double, i32)
+define i32 @special(double %x) {
+  %n = call i1 @llvm.is.fpclass.f64(double %x, i32 3)
+  %r = select i1 %n, i32 5, i32 6
+  ret i32 %r
+}
+"""
+    [before, after] = after_passes(text, [["verify"], ["default<O2>"]])
+    [wrong] = after_passes(text.replace("i32 3", "i32 516"), [["verify"]])  # infinities, not NaN
+    assert "/* (nan) */" in before
+    assert compared(before, after, 1, 0).checked
+    assert not compared(before, wrong, 1, 0).ok
+
+
 def test_memory_is_told_from_its_state_after_calls(after_passes: Passes) -> None:
     """Internal variables are seen through later calls, allocations where they are shared."""
     text = """
