@@ -20,7 +20,7 @@ from irgym.agents.episodes.trajectories import (
 )
 from irgym.agents.problem import Problem
 from irgym.base.errors import IrgymError
-from irgym.core.capabilities import analysed, cost_features, potential
+from irgym.core.capabilities import analysed, cost_features
 from irgym.core.cost import Measurement, Outcome
 from irgym.core.reward import (
     EpisodeCosts,
@@ -29,6 +29,7 @@ from irgym.core.reward import (
     RelativeImprovement,
     Saving,
     Shaped,
+    potential,
 )
 from irgym.core.schedule import Schedule
 from irgym.networks.encoders import MlpSpec

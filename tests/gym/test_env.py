@@ -30,6 +30,7 @@ from irgym.core.reward import (
 )
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.loops.observing.observations import VIEWS
+from irgym.gym import nodes
 from irgym.gym.env import TaskEnv
 
 PROGRAMS = ("loops://mm/24x20x17", "loops://mm/16x16x16", "loops://bmm/2x8x8x8")
@@ -299,7 +300,7 @@ def test_shaped_rewards_use_the_potentials_of_an_analysed_task(
         return task
 
     monkeypatch.setattr(capabilities, "analysed", remember)
-    monkeypatch.setattr(capabilities, "potential", lambda task, state: float(len(state.nest.text())))
+    monkeypatch.setattr(nodes, "potential", lambda task, state: float(len(state.nest.text())))
     plain = make(horizon=4, reward=base)
     shaped = make(horizon=4, reward=Shaped(base, gamma=0.9))
     for env in (plain, shaped):

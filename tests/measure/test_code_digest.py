@@ -38,6 +38,7 @@ ELSEWHERE = {
     ],
     "schedules are in the key": ["envs/linalg/actions.py", "envs/linalg/programs/lattice.py"],
     "features of policies": ["envs/hlo/observing/opcodes.py"],
+    "estimates name it themselves": ["envs/loops/modelling/"],
     "the place of the engine": ["measure/store.py"],
     "the order of waiting processes": ["measure/locks.py"],
     "the child that builds the engine": ["measure/replies.py"],

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.base.errors import ScheduleError, UnknownPipelineError
+from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action, Mask
 from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
@@ -129,10 +129,10 @@ class LoopsTask(Task[LoopsState]):
         """Return the actions of the nest that the analytical model calls best.
 
         Raises:
-            UnknownPipelineError: There is no such pipeline.
+            IrgymError: There is no such pipeline.
         """
         if name != ANALYTICAL:
-            raise UnknownPipelineError(f"loops has no pipeline {name!r}: choose {ANALYTICAL}")
+            raise IrgymError(f"loops has no pipeline {name!r}: choose {ANALYTICAL}")
         nest = ranked(self.contraction, self.target)[0]
         return Schedule(tuple(route(self.contraction, nest, self.target))[: self.horizon])
 

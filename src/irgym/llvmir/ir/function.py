@@ -11,7 +11,7 @@ from irgym.llvmir.ir.syntax import NAME, RECORD
 
 _LABEL = re.compile(rf"({NAME}):")
 _COMMENT = re.compile(r"(?:(?<=, )|(?<=\())/\* \([a-z ]+\) \*/ ")
-"""What LLVM says of an argument, such as the classes of numbers that it stands for."""
+"""Comment of LLVM beside an argument, such as the classes of numbers that it stands for."""
 
 _FURTHER = "   "
 """Indentation of the lines that continue an instruction."""

@@ -2,7 +2,7 @@ from dataclasses import replace
 
 import pytest
 
-from irgym.base.errors import UnknownPipelineError
+from irgym.base.errors import IrgymError
 from irgym.core.schedule import replay
 from irgym.core.target import X86_64_V3, X86_64_V4, Cache, Target
 from irgym.envs.loops.environment import LOOPS
@@ -66,5 +66,5 @@ def test_sizes_follow_the_target():
 
 
 def test_there_is_no_other_pipeline():
-    with pytest.raises(UnknownPipelineError, match="choose analytical"):
+    with pytest.raises(IrgymError, match="choose analytical"):
         LOOPS.task("loops://mm/8x8x8", "llvm").pipeline("oz")
