@@ -299,6 +299,11 @@ class JobWithFeaturesOfTheStart(RegisterTask):
         return self.cost_features(self.initial())
 
 
+class EstimateAsCost(RegisterTask):
+    def estimate(self, state: Registers) -> Job:
+        return self.job(state)
+
+
 class RecordsOfAnotherKey(RegisterTask):
     def recorded(self, key: str) -> Registers | None:
         return None if "no" in key else Registers((1, 1))
@@ -341,6 +346,7 @@ VIOLATIONS = {
     SketchTooLong: "sketches",
     AnalysisThatIsNoShare: "analysis",
     JobWithFeaturesOfTheStart: "cost-features",
+    EstimateAsCost: "estimates",
     RecordsOfAnotherKey: "records",
     CountsTooFast: "turns",
 }

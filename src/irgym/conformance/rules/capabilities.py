@@ -17,6 +17,7 @@ from irgym.core.capabilities import (
     Counted,
     Demonstrations,
     Drawn,
+    Estimates,
     Finishing,
     JobFeatures,
     Listed,
@@ -86,6 +87,18 @@ def _cost_features(case: Case) -> str:
     if jobs is not None and not job.known and not np.array_equal(jobs.job_features(job), found):
         return "job_features() of the state's job are not its cost_features()"
     return _figures("cost_features", found, initial)
+
+
+def _estimates(case: Case) -> str:
+    estimates = ask(case.task, Estimates)
+    found = None if estimates is None else estimates.estimate(case.state)
+    if found is None:
+        return ""
+    job = case.task.job(case.state)
+    if found.objective == job.objective:
+        return "estimate() has the objective of the state's job, so that it would be recorded as a cost"
+    same = (found.program, found.schedule, found.target) == (job.program, job.schedule, job.target)
+    return "" if same else "estimate() is of another program, schedule or target than the state's job"
 
 
 def _records(case: Case) -> str:
@@ -191,6 +204,7 @@ CAPABILITY_RULES = (
         "Cost features are a finite vector of one length; a job tells them too.",
         _cost_features,
     ),
+    StateRule("estimates", "An estimate is of the state, under another objective than its job.", _estimates),
     StateRule("records", "States and actions read back from a key lead to that key.", _records),
     StateRule("turns", "`taken` counts from 0 in each turn, by at most 1.", _turns),
     StateRule("parts", "Schedules of the parts can be joined.", _parts, "ends"),
