@@ -72,11 +72,11 @@ def tune(shape: str, seed: int, options: Options, folder: Path) -> dict[str, Any
     return run([*command, *options.options], options, folder)
 
 
-def alone(shape: str, seed: int, options: Options, folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the results of the model and of the policy without a search, by method."""
+def alone(shape: str, seed: int, options: Options, folder: Path) -> dict[str, Any]:
+    """Return the comparison of the model and the policy without a search."""
     methods = ",".join(METHODS)
     command = ["compare", "loops", "--programs", f"loops://mm/{shape}", "--methods", methods]
-    return {row["method"]: row for row in run([*command, "--seed", str(seed)], options, folder)["rows"]}
+    return run([*command, "--seed", str(seed)], options, folder)
 
 
 def median(found: list[dict[str, Any]], key: str) -> float:
@@ -88,10 +88,10 @@ def median(found: list[dict[str, Any]], key: str) -> float:
 def line(shape: str, options: Options, folder: Path) -> tuple[dict[str, float], str]:
     """Return ratios to numpy and shares of the peak of a shape, and the machine."""
     seeds = range(options.repeats)
-    rows = [alone(shape, seed, options, folder / f"alone{seed}") for seed in seeds]
+    compared = [alone(shape, seed, options, folder / f"alone{seed}") for seed in seeds]
     figures: dict[str, float] = {}
     for method, name in METHODS.items():
-        found = [row[method] for row in rows]
+        found = [row for data in compared for row in data["rows"] if row["method"] == method]
         figures[name] = median(found, "baseline_ratio")
         figures[f"{name} share"] = median(found, "peak_share")
     tuned = [tune(shape, seed, options, folder / f"tuned{seed}") for seed in seeds] if options.seconds else []
@@ -99,7 +99,7 @@ def line(shape: str, options: Options, folder: Path) -> tuple[dict[str, float], 
     figures["tune share"] = median(tuned, "peak_share")
     figures["GFLOP/s"] = median(tuned, "gflops")
     figures["candidates"] = median(tuned, "evaluations")
-    return figures, f"{tuned[-1]['machine']}; baseline: {tuned[-1]['baseline']}" if tuned else ""
+    return figures, f"{compared[-1]['machine']}; baseline: {compared[-1]['baseline']}"
 
 
 def main(options: Options) -> None:

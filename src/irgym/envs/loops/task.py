@@ -1,6 +1,7 @@
 """The task: scheduling the loops of one contraction."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -176,14 +177,13 @@ class LoopsTask(Task[LoopsState]):
         """Return the request for about the run time of a large nest, from a part of it; None for others."""
         if self.threads > 1 or self.contraction.flops < LARGE:
             return None
-        arguments = (self.uri, state.nest, self.backend.name, self.target, self.timing)
-        return Job(
-            Call("irgym.envs.loops.runner:estimate", arguments),
-            program=self.uri,
-            schedule=self.key(state),
-            toolchain=f"{self._toolchain}; {self.timing.version}; {digest_of(MODEL)}",
+        job = self.job(state)
+        return replace(
+            job,
+            call=Call("irgym.envs.loops.runner:estimate", job.call.arguments),
+            toolchain=f"{job.toolchain}; {digest_of(MODEL)}",
             objective=ESTIMATED,
-            target=self.target_text,
+            original=False,
         )
 
     def validation(self, state: LoopsState, inputs: int, seed: int) -> Call:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from irgym.core.target import X86_64_V3, X86_64_V4, Cache, Target
 from irgym.envs.loops.compiling.plan import plan
 from irgym.envs.loops.modelling.model import Model, caches_of, slots
-from irgym.envs.loops.nest import parse_nest
+from irgym.envs.loops.nest import Nest, parse_nest
 from irgym.envs.loops.programs.contraction import Contraction, parse_uri
 from irgym.envs.loops.sketches import draw
 
@@ -45,23 +45,28 @@ def test_full_tiles_take_a_slot_for_each_multiply_add():
     assert model(product, "m n/16 k n").arithmetic == 8 * tiled.arithmetic
 
 
-@settings(max_examples=80, deadline=None)
-@given(uri=st.sampled_from(PROGRAMS), target=st.sampled_from(TARGETS), seed=st.integers(0, 10**6))
-def test_no_nest_is_faster_than_the_peak(uri: str, target: Target, seed: int):
+def random_nest(uri: str, target: Target, seed: int) -> tuple[Nest, Model]:
     contraction = parse_uri(uri)
     nest = draw(contraction, target, np.random.default_rng(seed))
-    found = Model(contraction, plan(contraction, nest, target), target)
-    assert found.arithmetic * target.lanes >= contraction.flops / 2
+    return nest, Model(contraction, plan(contraction, nest, target), target)
+
+
+nests = st.builds(random_nest, st.sampled_from(PROGRAMS), st.sampled_from(TARGETS), st.integers(0, 10**6))
+
+
+@settings(max_examples=80, deadline=None)
+@given(nests)
+def test_no_nest_is_faster_than_the_peak(drawn: tuple[Nest, Model]):
+    nest, found = drawn
+    assert found.arithmetic * found.target.lanes >= found.contraction.flops / 2
     assert found.total >= found.arithmetic > 0
-    assert found.total == slots(contraction, nest, target)
+    assert found.total == slots(found.contraction, nest, found.target)
 
 
 @settings(max_examples=80, deadline=None)
-@given(uri=st.sampled_from(PROGRAMS), target=st.sampled_from(TARGETS), seed=st.integers(0, 10**6))
-def test_a_larger_cache_never_lacks_more(uri: str, target: Target, seed: int):
-    contraction = parse_uri(uri)
-    nest = draw(contraction, target, np.random.default_rng(seed))
-    found = Model(contraction, plan(contraction, nest, target), target)
+@given(nests)
+def test_a_larger_cache_never_lacks_more(drawn: tuple[Nest, Model]):
+    _, found = drawn
     missed = [found.missed(Cache(1, 1 << size, 64)) for size in range(12, 28)]
     assert all(more >= less * 0.999 for more, less in pairwise(missed))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 from irgym.core.target import Target
 from irgym.envs.loops.actions import FACTORS
@@ -29,11 +29,11 @@ def ranked(contraction: Contraction, target: Target) -> Sequence[Nest]:
     """
     choice = _Choice(contraction, target, roles_of(contraction))
     best = choice.best()
-    around = {choice.nest(best): 0.0} | {
+    around = {
         choice.nest(changed): choice.slots(changed) for options in choice.options(best) for changed in options
     }
-    first = choice.nest(best)
-    return sorted(around, key=lambda nest: (nest != first, around[nest]))
+    around[choice.nest(best)] = 0.0  # the first, whatever is as good
+    return sorted(around, key=around.__getitem__)
 
 
 @dataclass(frozen=True)
@@ -78,11 +78,12 @@ class _Choice:
             self.known[nest] = slots(self.contraction, nest, self.target)
         return self.known[nest]
 
-    def options(self, blocking: Blocking) -> Sequence[Sequence[Blocking]]:
+    def options(self, blocking: Blocking) -> Sequence[Iterator[Blocking]]:
         """Return for each parameter the blockings with other values of it."""
-        packings = [replace(blocking, packs=packs) for packs in PACKINGS]
-        orders = [replace(blocking, rows_inside=inside) for inside in (True, False)]
-        return [packings, *self._blocks(blocking), orders, list(self._tiles(blocking))]
+        packings = (replace(blocking, packs=packs) for packs in PACKINGS)
+        orders = (replace(blocking, rows_inside=inside) for inside in (True, False))
+        steps = (self._steps(blocking, dim) for dim in self._blocked)
+        return [packings, *steps, orders, self._tiles(blocking)]
 
     def _tiles(self, blocking: Blocking) -> Iterator[Blocking]:
         """Yield blockings with other register tiles; blocks stay multiples of them."""
@@ -114,22 +115,18 @@ class _Choice:
                 kept[dim] = fitting[-1]
         return kept
 
-    def _blocks(self, blocking: Blocking) -> Iterator[Sequence[Blocking]]:
-        """Yield for each dimension that may be blocked the blockings with other steps, and with none."""
-        sizes = self.contraction.sizes
-        # The outermost first, as in BLIS: the sum, then the lanes for L3, then the rows for L2.
+    @cached_property
+    def _blocked(self) -> Sequence[str]:
+        """The dimensions that may be blocked, as in BLIS: the sum, the lanes for L3, the rows for L2."""
         lanes = None if self.roles.lanes in self.contraction.reductions else self.roles.lanes
-        dims = [
-            dim for dim in (self.roles.longest(self.contraction), lanes, self.roles.rows) if dim is not None
-        ]
-        for dim in dims:
-            side = blocking.tile.get(dim, 1)
-            steps = [side * factor for factor in FACTORS if side * factor < sizes[dim]]
-            for_all = [blocking.blocks | {dim: step} for step in (1, *steps)]
-            yield [
-                replace(
-                    blocking,
-                    blocks={other: blocks[other] for other in dims if blocks.get(other, 1) > 1},
-                )
-                for blocks in for_all
-            ]
+        dims = (self.roles.longest(self.contraction), lanes, self.roles.rows)
+        return [dim for dim in dims if dim is not None]
+
+    def _steps(self, blocking: Blocking, dim: str) -> Iterator[Blocking]:
+        """Yield the blockings with other steps of a dimension, and with none."""
+        side = blocking.tile.get(dim, 1)
+        steps = [side * factor for factor in FACTORS if side * factor < self.contraction.sizes[dim]]
+        for step in (1, *steps):
+            blocks = blocking.blocks | {dim: step}
+            kept = {other: blocks[other] for other in self._blocked if blocks.get(other, 1) > 1}
+            yield replace(blocking, blocks=kept)
