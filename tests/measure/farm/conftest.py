@@ -10,8 +10,8 @@ pytest.importorskip("irgym.measure.farm.slurm")  # by way of it: dask_jobqueue i
 
 from farm_site import Site
 
-DROPPED = "ignore:Exception ignored in. <ssl.SSLSocket:pytest.PytestUnraisableExceptionWarning"
-"""Dask drops the socket of a connection that is refused without closing it."""
+DROPPED = "ignore:unclosed <s:ResourceWarning"
+"""Dask drops sockets without closing them: where a connection is refused, or its scheduler dies."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

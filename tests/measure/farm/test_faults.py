@@ -15,9 +15,6 @@ from irgym.measure.isolation.protocol import Limits, Returned
 
 LIMITS = Limits(timeout_s=5.0)
 
-# A handshake that dies with its scheduler leaves a socket of distributed's client to the garbage collector.
-scheduler_dies = pytest.mark.filterwarnings("ignore:unclosed <socket:ResourceWarning")
-
 
 class Run(threading.Thread):
     """A run in the background."""
@@ -68,7 +65,6 @@ def test_a_worker_killed_while_measuring(site: Site, planted):
         assert run.replies == [Returned(n) for n in range(60)]
 
 
-@scheduler_dies
 def test_the_scheduler_killed_between_runs_and_within_one(site: Site, planted):
     scheduler = site.serve()
     workers = site.workers("anna", "bert")
@@ -92,7 +88,6 @@ def test_the_scheduler_killed_between_runs_and_within_one(site: Site, planted):
         assert again < before, "what was answered does not run again"
 
 
-@scheduler_dies
 def test_a_scheduler_that_stays_away(site: Site, planted):
     scheduler = site.serve()
     [worker] = site.workers("anna")
