@@ -1,7 +1,6 @@
 """Digests of graphs: of what is computed, how often, and what is returned, but not of names."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
 
 from irgym.envs.graph.ir.node import DIGEST_BYTES, Node, hashed
 from irgym.envs.graph.ir.types import TensorType
@@ -27,11 +26,8 @@ def of_results(
         weights: By name.
     """
     # All parts have the same length, and the head says how many there are.
-    parts = [node.head]
-    for value in (*node.inputs, *node.captured) if node.captured else node.inputs:
-        known = values.get(value)
-        parts.append(_of_other(value, weights) if known is None else known)
-    digest = hashed(b"".join(parts))
+    operands = [_of(value, values, weights) for value in (*node.inputs, *node.captured)]
+    digest = hashed(node.head + b"".join(operands))
     if len(node.outputs) == 1:
         return [(node.outputs[0], digest)]
     return [
@@ -66,12 +62,6 @@ def of_graph(
 
 def _of(value: str, values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> bytes:
     found = values.get(value)
-    return _of_other(value, weights) if found is None else found
-
-
-def _of_other(value: str, weights: Mapping[str, Weight]) -> bytes:
-    """Return the digest of a weight, or of an operand that is left out."""
-    return _decoded(weights[value].digest) if value else ABSENT
-
-
-_decoded = lru_cache(maxsize=1 << 16)(bytes.fromhex)
+    if found is None:
+        found = bytes.fromhex(weights[value].digest) if value else ABSENT
+    return found

@@ -136,16 +136,10 @@ def _candidates(graph: Graph, statement: Statement, match: Match) -> Iterator[No
             if maker is not None:
                 yield maker
             return
-    operands = statement.node.operands
-    for operand in operands:
-        if not isinstance(operand, Any_):
-            continue
-        known = _known(match, operand.name)
-        if known:
-            users = [graph.nodes[name] for name in graph.users.get(known[0], ())]
-            if operand.rest and len(operands) == 1:  # all operands are known, as in `Anything(*xs)`
-                users = [node for node in users if node.inputs == known]
-            yield from users
+    for operand in statement.node.operands:
+        for value in _known(match, operand.name)[:1] if isinstance(operand, Any_) else ():
+            for name in graph.users.get(value, ()):
+                yield graph.nodes[name]
             return
     if not any(name in match.values for name in (*statement.outputs, *statement.operands)):
         raise ValueError(f"{statement.node.operator} shares no value with the statements before it")

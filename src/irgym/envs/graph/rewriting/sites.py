@@ -78,10 +78,6 @@ class Finder:
         for name in graph.nodes:
             places = changed.get(name)
             fresh = sites.get(name, ())
-            if not places and not (fresh and entangled):
-                if fresh:
-                    found[name] = fresh
-                continue
             if places:
                 fresh = tuple(pair for pair in fresh if pair[0] not in places)
             if entangled:
