@@ -12,7 +12,7 @@ are off by 14 and 18 % (standard deviation of the logarithms), and choices hardl
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
@@ -101,6 +101,7 @@ class Model:
     plan: TilePlan
     target: Target
     part: Mapping[str, int] | None = None
+    _known: dict[int, Sequence[Sequence[int]]] = field(default_factory=dict[int, Sequence[Sequence[int]]])
 
     @property
     def total(self) -> float:
@@ -181,10 +182,9 @@ class Model:
 
     def _fits(self, place: int, cache: Cache, room: float) -> bool:
         """Say whether a cache holds all that the loops from a place inwards use."""
-        parts = self._used[place]
-        if sum(part.units(cache.line) for part in parts) > room:
+        if sum(self._lines(cache.line)[place]) > room:
             return False
-        return all(part.held(cache) >= HELD for part in parts)
+        return all(part.held(cache) >= HELD for part in self._used[place])
 
     def _fetched(self, operand: int, place: int, line: int, room: float) -> float:
         """Return how many lines of an operand are fetched, if the loops from a place inwards fit.
@@ -194,14 +194,21 @@ class Model:
         """
         written = 2 if operand == 2 and self.plan.partial else 1
         dims = self._dims[operand]
+        table = self._lines(line)
         least = math.inf
         for inner in range(place, self._block + 1):
-            lines = [part.units(line) for part in self._used[inner]]
+            lines = table[inner]
             at, others = inner, sum(lines) - lines[operand]
             while at > 0 and self.plan.order[at - 1].dim not in dims and lines[operand] + 2 * others <= room:
                 at -= 1
             least = min(least, lines[operand] * self._times[at])
         return written * least
+
+    def _lines(self, size: int) -> Sequence[Sequence[int]]:
+        """Return for each place how many lines, or pages, the loops from there inwards use of A, B and C."""
+        if size not in self._known:
+            self._known[size] = [[part.units(size) for part in parts] for parts in self._used]
+        return self._known[size]
 
     @property
     def _block(self) -> int:
@@ -219,15 +226,20 @@ class Model:
     def _used(self) -> Sequence[Sequence[Footprint]]:
         """For each place, what the loops from there inwards use of A, B and C: of copies where there are."""
         packed = {operand: place for place, operand in self._packed}
-        return [
-            [
-                self._copy(operand, place)
-                if packed.get(operand, place + 1) <= place
-                else self._source(operand, place)
-                for operand in range(3)
-            ]
-            for place in range(self._block + 1)
-        ]
+        found: list[Sequence[Footprint]] = []
+        for place in range(self._block + 1):
+            outer = self.plan.order[place - 1].dim if place else ""
+            found.append(
+                [
+                    self._copy(operand, place)
+                    if packed.get(operand, place + 1) <= place
+                    else self._source(operand, place)
+                    if place == 0 or outer in dims
+                    else found[-1][operand]
+                    for operand, dims in enumerate(self._dims)
+                ]
+            )
+        return found
 
     def _copy(self, operand: int, place: int) -> Footprint:
         """Return what the loops from a place inwards use of the copy of an input: it is in their order."""
