@@ -17,6 +17,7 @@ class Clock:
         self.cpu = 0
         monkeypatch.setattr(timing.time, "perf_counter_ns", lambda: self.wall)
         monkeypatch.setattr(timing.time, "thread_time_ns", lambda: self.cpu)
+        monkeypatch.setattr(timing.time, "process_time_ns", lambda: self.cpu)
 
     def candidate(self, ns, off_cpu=()):
         """Return a candidate and the list of its numbers of repetitions."""
@@ -126,6 +127,17 @@ def test_a_slow_first_execution_does_not_shorten_samples(clock):
 
     assert min(sample(run)) == pytest.approx(200, rel=0.05)
     assert 250 <= lengths[-1] <= 500  # at least half of a sample of 100 us
+
+
+def test_threads_that_wake_up_late_at_first_do_not_shorten_samples(clock):
+    def run(repetitions):
+        clock.wall += 100 * repetitions + (5_000_000 if clock.wall < 30_000_000 else 50_000)
+        clock.cpu = 2 * clock.wall
+
+    threads = Timing(sample_ns=3_000_000, clock="process")
+    baseline, _ = clock.candidate(1_000)
+    pairs = interleave(run, baseline, rounds=15, timing=threads)
+    assert [ours_ns for ours_ns, _ in pairs] == pytest.approx([100] * 15, rel=0.05)
 
 
 def test_disturbed_rounds_are_taken_again(clock):
