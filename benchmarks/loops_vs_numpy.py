@@ -2,6 +2,7 @@
 
 python benchmarks/loops_vs_numpy.py --repeats 3
 python benchmarks/loops_vs_numpy.py --repeats 3 --target x86-64-v3
+python benchmarks/loops_vs_numpy.py --repeats 3 --threads 2
 python benchmarks/loops_vs_numpy.py --seconds 0
 """
 
@@ -49,6 +50,8 @@ class Options:
     """Measurements of each shape, with other seeds; the median is reported."""
     target: str | None = None
     """Target of the code, also for numpy; by default this machine."""
+    threads: int = 1
+    """Threads of both; on several, shares of the peak are not measured."""
     options: tuple[str, ...] = ()
     """Further options of irgym tune, such as --search=evolutionary."""
 
@@ -59,6 +62,7 @@ def run(command: list[str], options: Options, folder: Path) -> dict[str, Any]:
     out = folder / "result.json"
     command = [sys.executable, "-m", "irgym", *command, "--json", str(out)]
     command += ["--target", options.target] if options.target else []
+    command += ["--threads", str(options.threads)] if options.threads > 1 else []
     environment = os.environ | {"IRGYM_CACHE_DIR": str(folder)}
     done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     if done.returncode:
@@ -124,7 +128,9 @@ def main(options: Options) -> None:
             f"least {min(ratios):.3f}; at the peak the mean would be {at_peak:.3f}"
         )
         shares = [
-            row[f"{name} share"] for shape, row in table.items() if min(map(int, shape.split("x"))) >= LARGE
+            row[f"{name} share"]
+            for shape, row in table.items()
+            if min(map(int, shape.split("x"))) >= LARGE and not math.isnan(row[f"{name} share"])
         ]
         if shares:
             print(f"{name}: least share of the peak where all sizes are at least {LARGE}: {min(shares):.1%}")
