@@ -1,4 +1,4 @@
-"""What XLA:CPU's compiler options gain on published programs: each option in turn with the defaults.
+"""Gains of XLA:CPU's compiler options on published programs: each option in turn with the defaults.
 
 An option is kept for a program if it gains more than the noise, by the defaults timed against themselves. The
 options that gained are then combined, program by program, and timed again: the last column, and the mean that
