@@ -14,7 +14,7 @@ import statistics
 import sys
 from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 import tyro
@@ -27,9 +27,10 @@ from irgym.envs.hlo.environment import HLO
 from irgym.measure.machine import fingerprint
 from irgym.measure.timing import DEFAULT_TIMING, interleave
 
-Options_ = Mapping[str, bool | int | str]
+Choice = Mapping[str, bool | int | str]
+"""Values of some options of XLA, by name."""
 
-CHOICES: dict[str, Options_] = {
+CHOICES: dict[str, Choice] = {
     "vectors of 512 bits": {"xla_cpu_prefer_vector_width": 512},
     "vectors of 128 bits": {"xla_cpu_prefer_vector_width": 128},
     "AVX2": {"xla_cpu_max_isa": "AVX2"},
@@ -74,7 +75,7 @@ def ratios_of(proto: bytes, threads: int, rounds: int) -> dict[str, float]:
             jax.device_put(array, client.local_devices()[0]) for array in random_arguments(proto, SEED)
         ]
 
-    def bound(choice: Options_) -> Callable[[int], None]:
+    def bound(choice: Choice) -> Callable[[int], None]:
         options = _jax.CompileOptions()
         options.env_option_overrides = list(choice.items())
         loaded = client.compile_and_load(text, _jax.DeviceList((client.local_devices()[0],)), options)
@@ -85,14 +86,15 @@ def ratios_of(proto: bytes, threads: int, rounds: int) -> dict[str, float]:
 
         return repeat
 
-    def ratio(choice: Options_) -> float:
+    def ratio(choice: Choice) -> float:
         try:
-            pairs = interleave(bound(choice), base, rounds, DEFAULT_TIMING)
+            pairs = interleave(bound(choice), base, rounds, timing)
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             print(f"{dict(choice)}: {str(error).splitlines()[0]}", file=sys.stderr, flush=True)
             return float("nan")
         return statistics.median(default / ours for ours, default in pairs)
 
+    timing = replace(DEFAULT_TIMING, clock="thread" if threads == 1 else "process")
     base = bound({})
     found = {"noise": ratio({})} | {name: ratio(choice) for name, choice in CHOICES.items()}
     limit = 1 + 2 * abs(found["noise"] - 1) + 0.02
