@@ -48,7 +48,7 @@ def test_a_search_that_goes_on_draws_other_candidates():
 
 def test_seconds_are_added_to_what_was_found():
     irgym.tune(PROGRAM, searching=irgym.Searching(search="random", evaluations=4))
-    main(["tune", PROGRAM, "--search", "random", "--add-seconds", "0.5"])
+    main(["tune", PROGRAM, "--search", "random", "--add-seconds", "1.5"])
     _, second = irgym.history(PROGRAM)
     assert second.search == "random" and second.evaluations > 1
     with CostCache(default_path()) as cache:
