@@ -9,6 +9,7 @@ is reported. Options that change numerics are left out, or marked with an asteri
     python benchmarks/hlo_compiler_options.py --threads 2
 """
 
+import math
 import os
 import statistics
 import sys
@@ -18,7 +19,7 @@ from dataclasses import dataclass, replace
 from multiprocessing import get_context
 
 import tyro
-from hlo_published import programs
+from hlo_published import PACKAGES, programs
 
 from irgym.core.dataset import spread
 from irgym.envs.hlo.compiling.executable import CompileFailure, compile_module
@@ -55,7 +56,7 @@ class Options:
     """Number of programs, spread over the published ones."""
     rounds: int = 9
     """Rounds in which an option and the defaults are timed in turn."""
-    packages: tuple[str, ...] = ("haiku", "flax", "equinox", "optax", "numpyro", "diffrax")
+    packages: tuple[str, ...] = tuple(PACKAGES)
     """Packages of the programs."""
 
 
@@ -91,7 +92,7 @@ def ratios_of(proto: bytes, threads: int, rounds: int) -> dict[str, float]:
             pairs = interleave(bound(choice), base, rounds, timing)
         except (jax.errors.JaxRuntimeError, ValueError) as error:
             print(f"{dict(choice)}: {str(error).splitlines()[0]}", file=sys.stderr, flush=True)
-            return float("nan")
+            return math.nan
         return statistics.median(default / ours for ours, default in pairs)
 
     timing = replace(DEFAULT_TIMING, clock="thread" if threads == 1 else "process")
@@ -120,7 +121,7 @@ def main(options: Options) -> None:
         told = ", ".join(f"{choice} {ratio:.2f}" for choice, ratio in table[name].items())
         print(f"{name}: {told}", flush=True)
     for choice in ("noise", *CHOICES, "combined"):
-        known = [row[choice] for row in table.values() if row[choice] == row[choice]]
+        known = [row[choice] for row in table.values() if not math.isnan(row[choice])]
         if known:
             print(
                 f"{choice:22s} {statistics.geometric_mean(known):.3f} on {len(known)} programs, "

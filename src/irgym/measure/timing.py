@@ -137,8 +137,9 @@ def interleave(
     with timing_slot():
         begin = told = time.perf_counter()
         runs = (ours, baseline)
-        repeats = [_repeats(run, _warm(run, timing), timing) for run in runs]
-        short = _timed(ours, repeats[0], timing).ns * repeats[0] < SHORT_NS
+        estimates = [_warm(run, timing) for run in runs]
+        repeats = [_repeats(run, each, timing) for run, each in zip(runs, estimates, strict=True)]
+        short = max(estimates[0], timing.sample_ns) < SHORT_NS
         kept: list[tuple[float, float]] = []
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
@@ -190,7 +191,7 @@ def _repeats(run: Run, estimate_ns: float, timing: Timing) -> int:
 
 
 def _warm(run: Run, timing: Timing) -> float:
-    """Return the time of an execution, in nanoseconds: the least of two, with other threads of `SETTLE_NS`.
+    """Return the least time of an execution, in nanoseconds: of two; with threads, of all in `SETTLE_NS`.
 
     Other threads wake up milliseconds late while those of a library still wait for work on their cores.
     Judged by such executions, a kernel of 0.1 us on two threads was executed once in a sample, and looked

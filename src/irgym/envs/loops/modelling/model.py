@@ -12,7 +12,7 @@ are off by 14 and 18 % (standard deviation of the logarithms), and choices hardl
 
 import math
 from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
@@ -101,7 +101,6 @@ class Model:
     plan: TilePlan
     target: Target
     part: Mapping[str, int] | None = None
-    _known: dict[int, Sequence[Sequence[int]]] = field(default_factory=dict[int, Sequence[Sequence[int]]])
 
     @property
     def total(self) -> float:
@@ -206,9 +205,14 @@ class Model:
 
     def _lines(self, size: int) -> Sequence[Sequence[int]]:
         """Return for each place how many lines, or pages, the loops from there inwards use of A, B and C."""
-        if size not in self._known:
-            self._known[size] = [[part.units(size) for part in parts] for parts in self._used]
-        return self._known[size]
+        if size not in self._counted:
+            self._counted[size] = [[part.units(size) for part in parts] for parts in self._used]
+        return self._counted[size]
+
+    @cached_property
+    def _counted(self) -> dict[int, Sequence[Sequence[int]]]:
+        """Tables of `_lines`, by size."""
+        return {}
 
     @property
     def _block(self) -> int:
@@ -226,20 +230,15 @@ class Model:
     def _used(self) -> Sequence[Sequence[Footprint]]:
         """For each place, what the loops from there inwards use of A, B and C: of copies where there are."""
         packed = {operand: place for place, operand in self._packed}
-        found: list[Sequence[Footprint]] = []
-        for place in range(self._block + 1):
-            outer = self.plan.order[place - 1].dim if place else ""
-            found.append(
-                [
-                    self._copy(operand, place)
-                    if packed.get(operand, place + 1) <= place
-                    else self._source(operand, place)
-                    if place == 0 or outer in dims
-                    else found[-1][operand]
-                    for operand, dims in enumerate(self._dims)
-                ]
-            )
-        return found
+        return [
+            [
+                self._copy(operand, place)
+                if packed.get(operand, place + 1) <= place
+                else self._source(operand, place)
+                for operand in range(3)
+            ]
+            for place in range(self._block + 1)
+        ]
 
     def _copy(self, operand: int, place: int) -> Footprint:
         """Return what the loops from a place inwards use of the copy of an input: it is in their order."""
