@@ -1,24 +1,22 @@
-"""The actions on a loop nest: move the cursor, reorder, split, merge, unroll, vectorise, pack, stop."""
+"""The actions on a loop nest: arrange it by the model, move the cursor, reorder, split, mark, pack, stop."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from irgym.core.actions import Action, ActionSpace, Mask
 from irgym.core.kinds import ActionKind
 from irgym.core.target import Target
+from irgym.envs.loops.blocked import WIDTHS
 from irgym.envs.loops.compiling.packing import OPERANDS
-from irgym.envs.loops.compiling.plan import can_unroll, vectorisable
-from irgym.envs.loops.nest import Loop, Mark, Nest
+from irgym.envs.loops.compiling.plan import can_unroll
+from irgym.envs.loops.legality import FACTORS, can_merge, can_pack, can_swap, can_vectorise, split_factors
+from irgym.envs.loops.modelling.analytical import PACKINGS, chosen, widths
+from irgym.envs.loops.nest import Loop, Mark, Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction
 
-MAX_LOOPS = 12
-"""Greatest number of loops of a nest: enough for a convolution with two levels of cache blocks around a
-register tile. LoopTune has 10. A program with more dimensions keeps its loops, unsplit."""
-
-FACTORS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
-"""Factors of splits: LoopTune's powers of two and its 5, and factors between them that fill the registers:
-tiles of 14 x 32 and 6 x 64 are faster than any whose sides are powers of two."""
+FREE, UNPACKED = 0, "none"
+"""Values of parameters of `analytical`: the choice is the model's, and no input is packed."""
 
 
 class Position(NamedTuple):
@@ -42,68 +40,19 @@ class Transformation:
     """A kind of action, whole: to add one, add it to `TRANSFORMATIONS`.
 
     Attributes:
-        kind: Its name, and the values of its parameter if it has one.
+        kind: Its name, and the values of its parameters.
         effect: Its effect, in words.
         condition: When it applies, in words.
-        applies: Whether it applies to a loop, one answer for each value of the parameter; one answer without
-            a parameter.
-        step: From a loop, and the value of the parameter (0 without one), to the nest and the cursor.
+        applies: Whether it applies to a loop, one answer for each value of each parameter; one answer without
+            parameters.
+        step: From a loop, and the values of the parameters, to the nest and the cursor.
     """
 
     kind: ActionKind
     effect: str
     condition: str
     applies: Callable[[Position], list[bool]]
-    step: Callable[[Position, int], tuple[Nest, int]]
-
-
-def split_factors(contraction: Contraction, nest: Nest, place: int) -> list[bool]:
-    """Say for each of `FACTORS` whether it can split the loop."""
-    loop = nest.loops[place]
-    if len(nest.loops) >= max(MAX_LOOPS, len(contraction.dims)) or loop.mark is not Mark.PLAIN:
-        return [False] * len(FACTORS)
-    span = nest.span(contraction, place)
-    whole = nest.parents[place] is None
-    return [loop.step * factor < span and (whole or span % (loop.step * factor) == 0) for factor in FACTORS]
-
-
-def can_swap(nest: Nest, outer: int) -> bool:
-    """Say whether the loop at `outer` and the next one inside may be exchanged.
-
-    Any two loops of a contraction may, but exchanging two over the same dimension has no effect.
-    """
-    return 0 <= outer < len(nest.loops) - 1 and nest.loops[outer].dim != nest.loops[outer + 1].dim
-
-
-def can_merge(nest: Nest, place: int) -> bool:
-    """Say whether the loop and the next one inside can be joined.
-
-    Both must run over the same dimension and be unmarked, and nothing may be packed between them.
-    """
-    if place + 1 >= len(nest.loops):
-        return False
-    outer, inner = nest.loops[place], nest.loops[place + 1]
-    return outer.dim == inner.dim and outer.mark is inner.mark is Mark.PLAIN and not inner.packs
-
-
-def can_vectorise(contraction: Contraction, nest: Nest, place: int) -> bool:
-    """Say whether the loop can be vectorised; the innermost loop is vectorised by default."""
-    loop = nest.loops[place]
-    return (
-        place + 1 < len(nest.loops)
-        and loop.step == 1
-        and all(other.mark is not Mark.VECTORISE for other in nest.loops)
-        and loop.mark is Mark.PLAIN
-        and vectorisable(contraction, loop.dim)
-    )
-
-
-def can_pack(contraction: Contraction, nest: Nest, place: int, operand: str) -> bool:
-    """Say whether `operand` is still unpacked and some loop at or below `place` indexes it."""
-    strides = contraction.strides[OPERANDS.index(operand)]
-    return all(operand not in loop.packs for loop in nest.loops) and any(
-        strides[loop.dim] for loop in nest.loops[place:]
-    )
+    step: Callable[[Position, Sequence[int | str]], tuple[Nest, int]]
 
 
 def _swapped(at: Position, outer: int) -> Nest:
@@ -117,8 +66,8 @@ def _with(at: Position, *new: Loop) -> tuple[Nest, int]:
     return Nest((*loops[: at.place], *new, *loops[at.place + 1 :])), at.place
 
 
-def _split(at: Position, factor: int) -> tuple[Nest, int]:
-    loop = at.nest.loops[at.place]
+def _split(at: Position, values: Sequence[int | str]) -> tuple[Nest, int]:
+    loop, factor = at.nest.loops[at.place], int(values[0])
     return _with(at, Loop(loop.dim, loop.step * factor, packs=loop.packs), replace(loop, packs=""))
 
 
@@ -138,7 +87,7 @@ def _marking(
 def _packing(operand: str) -> Transformation:
     """Return the kind that packs an input."""
 
-    def step(at: Position, value: int) -> tuple[Nest, int]:
+    def step(at: Position, _: Sequence[int | str]) -> tuple[Nest, int]:
         loop = at.nest.loops[at.place]
         return _with(at, replace(loop, packs="".join(sorted(loop.packs + operand))))
 
@@ -151,7 +100,32 @@ def _packing(operand: str) -> Transformation:
     )
 
 
+def _arrangements(at: Position) -> list[bool]:
+    """Say for each value of the parameters of `analytical` whether it can be chosen."""
+    if at.nest != initial_nest(at.contraction):
+        return [False] * (len(WIDTHS) + len(PACKINGS) + 2)
+    fitting = {width for width, _ in widths(at.contraction, at.target)}
+    packs = [
+        all(can_pack(at.contraction, at.nest, 0, operand) for operand in packing) for packing in PACKINGS
+    ]
+    return [True, *(width in fitting for width in WIDTHS), True, *packs]
+
+
+def _arranged(at: Position, values: Sequence[int | str]) -> tuple[Nest, int]:
+    width, packs = values
+    wanted = None if packs == FREE else str(packs).replace(UNPACKED, "")
+    return chosen(at.contraction, at.target, int(width) or None, wanted), 0
+
+
 TRANSFORMATIONS = (
+    Transformation(
+        ActionKind("analytical", ((FREE, *WIDTHS), (FREE, *(packs or UNPACKED for packs in PACKINGS))), FREE),
+        "arranges the loops as an analytical model would, with a register tile of so many vectors and these "
+        "inputs packed; 0 leaves the choice to the model",
+        "on the unscheduled nest; tiles no wider than the program",
+        _arrangements,
+        _arranged,
+    ),
     Transformation(
         ActionKind("up"),
         "moves the cursor to the next loop outside",
@@ -242,5 +216,6 @@ def mask_at(at: Position) -> Mask:
 def apply(at: Position, action: Action) -> tuple[Nest, int]:
     """Return the nest and the cursor after a legal action."""
     transformation = TRANSFORMATIONS[action.kind]
-    value = int(transformation.kind.slots[0][action.params[0]]) if action.params else 0
-    return transformation.step(at, value)
+    slots = transformation.kind.slots
+    values = [choices[index] for choices, index in zip(slots, action.params, strict=True)]
+    return transformation.step(at, values)

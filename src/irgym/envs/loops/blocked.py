@@ -7,7 +7,7 @@ ACM TOMS 43(2), 2016. `sketches` draws the sizes at random, `modelling.analytica
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from irgym.envs.loops import actions
+from irgym.envs.loops import legality
 from irgym.envs.loops.compiling.plan import vectorisable
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction
@@ -88,7 +88,7 @@ def roles_of(contraction: Contraction) -> Roles:
 
 def heights_within(rows: int, most: int) -> Sequence[int]:
     """Return the heights of a register tile that a split can make, up to some number of rows, ascending."""
-    fitting = [step for step in (1, *actions.FACTORS) if step <= min(most, rows)]
+    fitting = [step for step in (1, *legality.FACTORS) if step <= min(most, rows)]
     return [*fitting, rows] if rows <= most else fitting
 
 
@@ -140,7 +140,7 @@ def packing_places(
 def packed(contraction: Contraction, loops: Sequence[Loop], place: int, operand: str) -> list[Loop]:
     """Return the loops with an input packed before one of them, where it can be."""
     changed = list(loops)
-    if actions.can_pack(contraction, Nest(tuple(loops)), place, operand):
+    if legality.can_pack(contraction, Nest(tuple(loops)), place, operand):
         loop = loops[place]
         changed[place] = Loop(loop.dim, loop.step, loop.mark, "".join(sorted(loop.packs + operand)))
     return changed

@@ -23,6 +23,7 @@ from irgym.envs.loops.blocked import (
     packing_places,
     roles_of,
 )
+from irgym.envs.loops.legality import FACTORS
 from irgym.envs.loops.modelling.analytical import ranked
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction
@@ -120,7 +121,7 @@ class _Sketch:
 
     def _near(self, wanted: float, size: int) -> int:
         """Return the greatest split factor up to `wanted` and below `size`; 1 if there is none."""
-        fitting = [step for step in actions.FACTORS if step <= wanted and step < size]
+        fitting = [step for step in FACTORS if step <= wanted and step < size]
         return fitting[-1] if fitting else 1
 
 
@@ -151,7 +152,7 @@ def _place(nest: Nest, here: Nest, cursor: int, place: int, loop: Loop) -> Itera
     if loop.step > present:
         inner = [other.step for other in nest.loops[place + 1 :] if other.dim == loop.dim]
         for factor in _factors(loop.step, present, inner):
-            yield Action(actions.SPLIT, (actions.FACTORS.index(factor),))
+            yield Action(actions.SPLIT, (FACTORS.index(factor),))
     yield from [Action(actions.SWAP_UP)] * (at - place)
     yield from (Action(kind) for operand, kind in actions.PACKS.items() if operand in loop.packs)
     if loop.mark.value:
@@ -160,10 +161,10 @@ def _place(nest: Nest, here: Nest, cursor: int, place: int, loop: Loop) -> Itera
 
 def _factors(step: int, present: int, inner: Sequence[int]) -> Sequence[int]:
     """Return the factors of splits that produce a step, via the steps of inner loops if necessary."""
-    if step // present in actions.FACTORS:
+    if step // present in FACTORS:
         return [step // present]
     through = [other for other in inner if present < other < step]
-    if not through or step % through[0] or step // through[0] not in actions.FACTORS:
+    if not through or step % through[0] or step // through[0] not in FACTORS:
         return []
     inside = _factors(through[0], present, through[1:])
     return [*inside, step // through[0]] if inside else []

@@ -122,10 +122,6 @@ def memory_cases() -> list[tuple[bytes, str]]:
                 f"vmaskmovps ymm8,ymm7,YMMWORD PTR {where}",
             ),
             (
-                vex_memory(asm.VMASKMOVPS_STORE, 8, 7, base, displacement),
-                f"vmaskmovps YMMWORD PTR {where},ymm7,ymm8",
-            ),
-            (
                 vex_memory(asm.VBROADCASTSS, 15, 0, base, displacement),
                 f"vbroadcastss ymm15,DWORD PTR {where}",
             ),
@@ -233,10 +229,6 @@ def double_cases() -> list[tuple[bytes, str]]:
             (
                 vex_memory(d.load_masked, 8, 7, base, displacement),
                 f"vmaskmovpd ymm8,ymm7,YMMWORD PTR {where}",
-            ),
-            (
-                vex_memory(d.store_masked, 8, 7, base, displacement),
-                f"vmaskmovpd YMMWORD PTR {where},ymm7,ymm8",
             ),
             (vex_memory(d.broadcast, 15, 0, base, displacement), f"vbroadcastsd ymm15,QWORD PTR {where}"),
             (

@@ -2,6 +2,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -37,12 +38,13 @@ def lines(contraction: Contraction) -> int:
     )
 
 
-def test_full_tiles_take_a_slot_for_each_multiply_add():
-    product = parse_uri("loops://mm/280x320x256")
-    tiled = model(product, "n/32 m/14 k m n")
-    assert tiled.arithmetic == 280 * 320 * 256 / 16
+def test_full_tiles_take_about_a_slot_for_each_multiply_add():
+    product, multiply_adds = parse_uri("loops://mm/280x320x256"), 280 * 320 * 256 / 16
+    assert model(product, "n/32 m/14 k m n").arithmetic == pytest.approx(multiply_adds, rel=0.03)
+    # Here there are as many loads as multiply-adds.
+    assert model(product, "m/14 n/16 k m n").arithmetic > 1.1 * multiply_adds
     # A single accumulator waits for itself.
-    assert model(product, "m n/16 k n").arithmetic == 8 * tiled.arithmetic
+    assert model(product, "m n/16 k n").arithmetic == 8 * multiply_adds
 
 
 def random_nest(uri: str, target: Target, seed: int) -> tuple[Nest, Model]:
@@ -71,9 +73,11 @@ def test_a_larger_cache_never_lacks_more(drawn: tuple[Nest, Model]):
     assert all(more >= less * 0.999 for more, less in pairwise(missed))
 
 
-def test_a_cache_that_holds_everything_lacks_each_line_once():
+def test_a_cache_that_holds_everything_has_it_from_the_run_before():
     product = parse_uri("loops://mm/64x64x64")
-    assert model(product, "n/32 m/14 k m n").missed(CACHES[1]) == lines(product)
+    found = model(product, "n/32 m/14 k m n")
+    assert found.missed(CACHES[1]) == 0
+    assert found.missed(CACHES[0]) >= lines(product)
 
 
 def test_blocks_and_copies_spare_misses():
@@ -81,7 +85,7 @@ def test_blocks_and_copies_spare_misses():
     plain = model(product, "n/32 m/14 k m n")
     blocked = model(product, "k/256 pack(b) m/224 pack(a) n/32 m/14 k m n")
     assert blocked.missed(CACHES[1]) < plain.missed(CACHES[1]) / 4
-    assert blocked.misses < plain.misses and blocked.copies > plain.copies == 0
+    assert blocked.lines[1] < plain.lines[1] / 4 and blocked.copies > plain.copies == 0
     assert blocked.total < plain.total
 
 

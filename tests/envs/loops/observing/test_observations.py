@@ -3,7 +3,7 @@ import pytest
 
 from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule, states_along
-from irgym.envs.loops.actions import MAX_LOOPS
+from irgym.envs.loops.legality import MAX_LOOPS
 from irgym.envs.loops.environment import LOOPS
 from irgym.envs.loops.observing.features import FEATURES
 from irgym.envs.loops.observing.observations import VIEWS

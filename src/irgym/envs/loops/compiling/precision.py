@@ -13,7 +13,7 @@ class Precision(NamedTuple):
     Attributes:
         bytes: Bytes of an element.
         load, store: Moves of vectors.
-        load_masked, store_masked: Moves of the lanes that a vector of masks selects, without EVEX.
+        load_masked: Load of the lanes that a vector of masks selects, without EVEX.
         load_one, store_one: Moves of single elements.
         broadcast: Load of one element into all lanes.
         multiply_add, multiply_add_one: Multiply-adds of vectors and of single elements.
@@ -24,7 +24,6 @@ class Precision(NamedTuple):
     load: asm.Opcode
     store: asm.Opcode
     load_masked: asm.Opcode
-    store_masked: asm.Opcode
     load_one: asm.Opcode
     store_one: asm.Opcode
     broadcast: asm.Opcode
@@ -39,7 +38,6 @@ SINGLE = Precision(
     load=asm.VMOVUPS_LOAD,
     store=asm.VMOVUPS_STORE,
     load_masked=asm.VMASKMOVPS_LOAD,
-    store_masked=asm.VMASKMOVPS_STORE,
     load_one=asm.VMOVSS_LOAD,
     store_one=asm.VMOVSS_STORE,
     broadcast=asm.VBROADCASTSS,
@@ -53,7 +51,6 @@ DOUBLE = Precision(
     load=asm.Opcode(1, 1, 0x10, zeroing=True, double=True),
     store=asm.Opcode(1, 1, 0x11, double=True),
     load_masked=asm.Opcode(2, 1, 0x2D, double=True),
-    store_masked=asm.Opcode(2, 1, 0x2F, double=True),
     load_one=asm.Opcode(1, 3, 0x10, scalar=True, double=True),
     store_one=asm.Opcode(1, 3, 0x11, scalar=True, double=True),
     broadcast=asm.Opcode(2, 1, 0x19, scalar=True, double=True),

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from irgym.core.target import Target
-from irgym.envs.loops.actions import FACTORS
 from irgym.envs.loops.blocked import WIDTHS, Blocking, Roles, blocked, heights_within, roles_of
+from irgym.envs.loops.legality import FACTORS
 from irgym.envs.loops.modelling.model import slots
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
@@ -36,6 +36,31 @@ def ranked(contraction: Contraction, target: Target) -> Sequence[Nest]:
     return sorted(around, key=around.__getitem__)
 
 
+@lru_cache(maxsize=1 << 16)
+def chosen(contraction: Contraction, target: Target, width: int | None, packs: str | None) -> Nest:
+    """Return the nest that the model calls best among those with a width of the tile and packed inputs.
+
+    Args:
+        contraction: The program.
+        target: The machine.
+        width: Vectors along the lanes of the register tile, one of `widths`; None for any.
+        packs: The inputs to pack, one of `PACKINGS`; None for any.
+    """
+    choice = _Choice(contraction, target, roles_of(contraction), width, packs)
+    return choice.nest(choice.best())
+
+
+def widths(contraction: Contraction, target: Target) -> Sequence[tuple[int, int]]:
+    """Return the widths of register tiles, in vectors and in elements."""
+    lanes = roles_of(contraction).lanes
+    if lanes is None:
+        return [(1, 1)]
+    size, each = contraction.sizes[lanes], contraction.elements.lanes(target)
+    if lanes in contraction.reductions:
+        return [(1, size)]
+    return [(width, min(size, width * each)) for width in WIDTHS if (width - 1) * each < size]
+
+
 @dataclass(frozen=True)
 class _Choice:
     """Choice of a blocking by the model.
@@ -44,17 +69,21 @@ class _Choice:
         contraction: The program.
         target: The machine.
         roles: Parts of the dimensions.
+        width: Vectors along the lanes of the register tile; None for any.
+        packs: The inputs to pack; None for any.
         known: Modelled times so far.
     """
 
     contraction: Contraction
     target: Target
     roles: Roles
+    width: int | None = None
+    packs: str | None = None
     known: dict[Nest, float] = field(default_factory=dict[Nest, float])
 
     def best(self) -> Blocking:
         """Return the best of several blockings, one for each choice of packed inputs to begin with."""
-        return min((self._descended(packs) for packs in PACKINGS), key=self.slots)
+        return min((self._descended(packs) for packs in self._packings), key=self.slots)
 
     def _descended(self, packs: str) -> Blocking:
         """Choose each parameter in turn, the register tile first, until none changes."""
@@ -80,7 +109,7 @@ class _Choice:
 
     def options(self, blocking: Blocking) -> Sequence[Iterator[Blocking]]:
         """Return for each parameter the blockings with other values of it."""
-        packings = (replace(blocking, packs=packs) for packs in PACKINGS)
+        packings = (replace(blocking, packs=packs) for packs in self._packings)
         orders = (replace(blocking, rows_inside=inside) for inside in (True, False))
         steps = (self._steps(blocking, dim) for dim in self._blocked)
         return [packings, *steps, orders, self._tiles(blocking)]
@@ -88,22 +117,23 @@ class _Choice:
     def _tiles(self, blocking: Blocking) -> Iterator[Blocking]:
         """Yield blockings with other register tiles; blocks stay multiples of them."""
         lanes, rows, sizes = self.roles.lanes, self.roles.rows, self.contraction.sizes
-        for width, along in self._widths():
+        for width, along in self._widths:
             most = max(1, self.target.accumulators // width)
             for height in [1] if rows is None else heights_within(sizes[rows], most)[-HEIGHTS:]:
                 sides = {rows: height, lanes: along}
                 tile = {dim: side for dim, side in sides.items() if dim is not None}
                 yield replace(blocking, tile=tile, blocks=self._kept(tile, blocking.blocks))
 
+    @cached_property
     def _widths(self) -> Sequence[tuple[int, int]]:
-        """Return the widths of register tiles, in vectors and in elements."""
-        lanes = self.roles.lanes
-        if lanes is None:
-            return [(1, 1)]
-        size, each = self.contraction.sizes[lanes], self.contraction.elements.lanes(self.target)
-        if lanes in self.contraction.reductions:
-            return [(1, size)]
-        return [(width, min(size, width * each)) for width in WIDTHS if (width - 1) * each < size]
+        """The widths of register tiles, in vectors and in elements."""
+        fitting = widths(self.contraction, self.target)
+        return [pair for pair in fitting if self.width in (None, pair[0])]
+
+    @property
+    def _packings(self) -> Sequence[str]:
+        """The choices of inputs to pack."""
+        return PACKINGS if self.packs is None else (self.packs,)
 
     def _kept(self, tile: dict[str, int], blocks: dict[str, int]) -> dict[str, int]:
         """Return blocks as multiples of the sides of a tile, where a split can make them."""

@@ -5,9 +5,9 @@ BLIS", ACM TOMS 43(2), 2016: caches keep what the loops inside use, if its size 
 sizes of blocks follow for one form of products. Here, the misses of each cache are counted for any nest, so
 that nests can be compared.
 
-The unit of time is a slot: the time in which a core begins one multiply-add of vectors at its peak rate. The
-constants are rounded from a fit to 2,100 nests of 14 products on a Zen 4, in AVX-512 and in AVX2 code: times
-are off by 14 and 18 % (standard deviation of the logarithms), and choices hardly depend on them.
+The unit of time is a slot: the time in which a core begins one multiply-add of vectors at its peak rate.
+Lines pass between caches beside the arithmetic, so that the slowest of them counts; what waits is added. The
+constants are rounded from a fit to FIT_NESTS on a Zen 4, in AVX-512 and in AVX2 code.
 """
 
 import math
@@ -27,27 +27,33 @@ from irgym.envs.loops.programs.contraction import Contraction
 LATENCY = 8
 """Slots between multiply-adds of one accumulator: a latency of four cycles, two multiply-adds in each."""
 
-TILE = 2.0
+CLOSE = 4
+"""Power by which loads nearly as many as the multiply-adds delay them."""
+
+TILE = 0.8
 """Slots to begin and to end a tile, beside its stores."""
 
-STORE = 0.9
+STORE = 1.1
 """Slots of a store of a vector, and of adding it to what is there."""
 
-COPY = 0.7
+COPY = 2.0
 """Slots to load and store a vector while an input is packed."""
 
-MISSES = (0.1, 0.4, 4.0)
-"""Slots of a line that a cache lacks, by its level: most of the time for it passes beside the arithmetic."""
-
-TRANSLATIONS = ((64, 0.3, 4.0), (1536, 1.0, 16.0))
-"""Entries of the two levels of a usual TLB, and slots of a page that one lacks, of an input and of C."""
-
-EXPOSED = 6.0
-"""Factor of the misses while an input is packed, beside which there is no arithmetic."""
+LINES = (0.6, 2.0, 24.0)
+"""Slots in which a line passes to a cache, by its level."""
 
 SCATTERED, STREAMS = 2.0, 8
-"""Factor of the misses on an input whose part in a tile lies in more pieces than prefetchers follow, and how
-many those are."""
+"""Factor for an input whose part in a tile lies in more pieces than prefetchers follow, and how many those
+are."""
+
+WAITS = (0.8, 3.5, 50.0)
+"""Slots of waiting for such a line while an input is packed, beside which there is no arithmetic."""
+
+TRANSLATIONS = ((64, 0.4), (1536, 2.0))
+"""Entries of the two levels of a usual TLB, and slots of a page that one lacks."""
+
+EXPOSED = 8.0
+"""Factor for pages that a TLB lacks while an input is packed."""
 
 FULL = 0.85
 """Share of a cache that what is used again may take."""
@@ -104,8 +110,8 @@ class Model:
 
     @property
     def total(self) -> float:
-        """The sum of the parts, in slots."""
-        return self.arithmetic + self.tiles + self.copies + self.misses
+        """The modelled time in slots."""
+        return max(self.arithmetic, *self.lines) + self.tiles + self.copies + self.waits
 
     @cached_property
     def arithmetic(self) -> float:
@@ -118,7 +124,8 @@ class Model:
             multiply_adds = self._vectors(extents, extents.keys())
             kept = self._vectors(extents, extents.keys() - self.contraction.reductions)
             loads = sum(self._vectors(extents, dims) for dims in self._dims[:2])
-            total += count * max(multiply_adds, loads, LATENCY * multiply_adds / kept)
+            begun = (multiply_adds**CLOSE + loads**CLOSE) ** (1 / CLOSE)
+            total += count * max(begun, LATENCY * multiply_adds / kept)
         return total
 
     @cached_property
@@ -140,15 +147,23 @@ class Model:
         )
 
     @cached_property
-    def misses(self) -> float:
-        """Slots of waiting for lines that caches lack, and for translations of pages that TLBs lack."""
+    def lines(self) -> Sequence[float]:
+        """Slots in which lines pass to each cache, beside the arithmetic."""
+        found: list[float] = []
+        for cache, slots in zip(caches_of(self.target), LINES, strict=True):
+            fetched, _ = self._lacked(cache)
+            found.append(slots * sum(map(mul, self._scattered, fetched)))
+        return found
+
+    @cached_property
+    def waits(self) -> float:
+        """Slots of waiting for lines while inputs are packed, and for translations of pages."""
         total = 0.0
-        for cache, slots in zip(caches_of(self.target), MISSES, strict=True):
-            factors = self._scattered if cache.level > 1 else (1.0, 1.0, 1.0)
-            total += slots * self._weighed(cache, factors)
-        for entries, of_input, of_output in TRANSLATIONS:
-            pages = Cache(0, entries * PAGE, PAGE)
-            total += of_input * self._weighed(pages, (1.0, 1.0, of_output / of_input))
+        for cache, slots in zip(caches_of(self.target), WAITS, strict=True):
+            total += slots * self._lacked(cache)[1]
+        for entries, slots in TRANSLATIONS:
+            fetched, packed = self._lacked(Cache(0, entries * PAGE, PAGE))
+            total += slots * (sum(fetched) + EXPOSED * packed)
         return total
 
     def missed(self, cache: Cache) -> float:
@@ -156,22 +171,21 @@ class Model:
         fetched, packed = self._lacked(cache)
         return sum(fetched) + packed
 
-    def _weighed(self, cache: Cache, factors: Sequence[float]) -> float:
-        """Return the misses of A, B and C by factors, and those while inputs are packed."""
-        fetched, packed = self._lacked(cache)
-        return sum(map(mul, factors, fetched)) + EXPOSED * packed
-
     def _lacked(self, cache: Cache) -> tuple[list[float], float]:
-        """Return how many lines of A, B and C a cache lacks, and how many while inputs are packed."""
+        """Return how many lines of A, B and C a cache lacks, and how many while inputs are packed.
+
+        Runs follow one another: what the cache has room for as a whole is there from the run before.
+        """
         room = FULL * cache.size / cache.line
-        place = next((place for place in range(self._block) if self._fits(place, cache, room)), self._block)
+        table = self._lines(cache.line)
+        place = next((place for place in range(self._block) if sum(table[place]) <= room), self._block)
         packed = 0.0
         for at, operand in self._packed:
             source, copied = self._source(operand, at), self._used[at][operand]
             moved = source.units(cache.line) + copied.units(cache.line)
-            if at < place or moved > room:
+            if 0 < place > at or moved > room:
                 packed += moved * self._times[at]
-        return [self._fetched(operand, place, cache.line, room) for operand in range(3)], packed
+        return [self._conflicting(operand, place, cache, room) for operand in range(3)], packed
 
     @cached_property
     def _scattered(self) -> tuple[float, float, float]:
@@ -179,11 +193,19 @@ class Model:
         a, b, _ = (SCATTERED if part.runs > STREAMS else 1.0 for part in self._used[self.plan.hoist])
         return a, b, 1.0
 
-    def _fits(self, place: int, cache: Cache, room: float) -> bool:
-        """Say whether a cache holds all that the loops from a place inwards use."""
-        if sum(self._lines(cache.line)[place]) > room:
-            return False
-        return all(part.held(cache) >= HELD for part in self._used[place])
+    def _conflicting(self, operand: int, place: int, cache: Cache, room: float) -> float:
+        """Return how many lines of an operand are fetched, if a cache has room from a place inwards.
+
+        The sets of the cache may hold a share of the operand only; the rest stays for fewer loops.
+        """
+        fetched, left = 0.0, 1.0
+        for at in range(place, self._block):
+            held = min(1.0, self._used[at][operand].held(cache))
+            if held >= HELD:
+                return fetched + left * self._fetched(operand, at, cache.line, room)
+            fetched += left * held * self._fetched(operand, at, cache.line, room)
+            left *= 1.0 - held
+        return fetched + left * self._fetched(operand, self._block, cache.line, room)
 
     def _fetched(self, operand: int, place: int, line: int, room: float) -> float:
         """Return how many lines of an operand are fetched, if the loops from a place inwards fit.
@@ -191,6 +213,8 @@ class Model:
         What they use also stays while loops further out that do not index it run, where there is room for it
         beside twice what they use of the others.
         """
+        if place == 0:
+            return 0.0
         written = 2 if operand == 2 and self.plan.partial else 1
         dims = self._dims[operand]
         table = self._lines(line)

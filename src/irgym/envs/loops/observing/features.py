@@ -9,16 +9,17 @@ from numpy.typing import NDArray
 from irgym.core.target import NUMBERS, Target
 from irgym.envs.loops import actions
 from irgym.envs.loops.compiling.plan import TilePlan, plan
+from irgym.envs.loops.legality import FACTORS, MAX_LOOPS
 from irgym.envs.loops.nest import Mark, Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
 LOOP_FEATURES = 28
 """Number of features of each loop."""
 
-GLOBAL_FEATURES = 12 + NUMBERS + len(actions.FACTORS) + len(actions.SPACE.kinds)
+GLOBAL_FEATURES = 12 + NUMBERS + len(FACTORS) + len(actions.SPACE.kinds)
 """Number of features of the nest, the target, the splits of the loop under the cursor, the last action."""
 
-FEATURES = actions.MAX_LOOPS * LOOP_FEATURES + GLOBAL_FEATURES
+FEATURES = MAX_LOOPS * LOOP_FEATURES + GLOBAL_FEATURES
 """Length of the feature vector."""
 
 PAGES = 64
@@ -75,7 +76,7 @@ def _loop_rows(
     packed = ""
     here = nest.loops[cursor].dim
     rows: list[float] = []
-    for place, loop in enumerate(nest.loops[: actions.MAX_LOOPS]):
+    for place, loop in enumerate(nest.loops[:MAX_LOOPS]):
         span = nest.span(contraction, place)
         step = min(loop.step, span)
         order = places[loop.dim, loop.step]
@@ -107,7 +108,7 @@ def _loop_rows(
             float("b" in packed),
             *sizes[order],
         )
-    rows += [0.0] * (LOOP_FEATURES * actions.MAX_LOOPS - len(rows))
+    rows += [0.0] * (LOOP_FEATURES * MAX_LOOPS - len(rows))
     return rows
 
 
@@ -138,7 +139,7 @@ def _wasted_lanes(contraction: Contraction, tiles: TilePlan) -> float:
 def _factor_tails(contraction: Contraction, nest: Nest, cursor: int) -> list[float]:
     """Return, for each factor, the length of the last block relative to the others after a split by it."""
     span, step = nest.span(contraction, cursor), nest.loops[cursor].step
-    return [span % (step * factor) / (step * factor) for factor in actions.FACTORS]
+    return [span % (step * factor) / (step * factor) for factor in FACTORS]
 
 
 def features(
@@ -158,8 +159,8 @@ def features(
     lanes = contraction.elements.lanes(target)
     values += (target if lanes == target.lanes else replace(target, vector_bits=32 * lanes)).numbers
     values += (
-        cursor / actions.MAX_LOOPS,
-        len(nest.loops) / actions.MAX_LOOPS,
+        cursor / MAX_LOOPS,
+        len(nest.loops) / MAX_LOOPS,
         float(tiles.lanes > 1),
         float(tiles.sum_lanes),
         float(tiles.partial),

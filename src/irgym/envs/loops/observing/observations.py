@@ -17,6 +17,7 @@ from irgym.core.target import Target
 from irgym.core.target_observation import TARGET_VIEW
 from irgym.envs.loops import actions
 from irgym.envs.loops.compiling.plan import plan
+from irgym.envs.loops.legality import MAX_LOOPS
 from irgym.envs.loops.observing.features import FEATURES, features
 from irgym.envs.loops.programs.contraction import Contraction
 from irgym.envs.loops.state import HISTORY, LoopsState
@@ -72,10 +73,10 @@ def loops_tensor(task: Observed, state: LoopsState) -> NDArray[np.float32]:
     Columns: whether the cursor is here; log2(1 + trip count); log2(1 + tail); whether the loop encloses
     the write-back of the output (0: it only computes); 16 bins of ceil(log2(stride)) of the accesses.
     """
-    rows = np.zeros((actions.MAX_LOOPS, LOOP_WIDTH), np.float32)
+    rows = np.zeros((MAX_LOOPS, LOOP_WIDTH), np.float32)
     tiles = plan(task.contraction, state.nest, task.target)
     places = {(loop.dim, loop.step): place for place, loop in enumerate(tiles.order)}
-    for place, loop in enumerate(state.nest.loops[: actions.MAX_LOOPS]):
+    for place, loop in enumerate(state.nest.loops[:MAX_LOOPS]):
         rows[place, 0] = place == state.cursor
         rows[place, 1] = math.log2(1 + state.nest.trips(task.contraction, place))
         rows[place, 2] = math.log2(1 + state.nest.tail(task.contraction, place))
@@ -105,7 +106,7 @@ def previous_actions_tensor(task: Observed, state: LoopsState) -> NDArray[np.flo
 
 def _nodes(task: Observed, state: LoopsState, tensors: int) -> NDArray[np.float32]:
     """Return a node for each loop, the statement and each tensor."""
-    loops = min(len(state.nest.loops), actions.MAX_LOOPS)
+    loops = min(len(state.nest.loops), MAX_LOOPS)
     nodes = np.zeros((loops + 1 + tensors, NODE_WIDTH), np.float32)
     nodes[:loops, :LOOP_WIDTH] = loops_tensor(task, state)[:loops]
     kinds = [0] * loops + [1] + [2] * tensors
@@ -156,7 +157,7 @@ VIEWS = views_of(
         (FEATURES,),
         lambda task, state: features(task.contraction, state.nest, state.cursor, state.previous, task.target),
     ),
-    array_view("loops_tensor", "LoopTune's loop rows", (actions.MAX_LOOPS, LOOP_WIDTH), loops_tensor),
+    array_view("loops_tensor", "LoopTune's loop rows", (MAX_LOOPS, LOOP_WIDTH), loops_tensor),
     array_view("stride_tensor", "histogram of strides", (STRIDE_BINS,), stride_tensor),
     array_view(
         "5_prev_actions_tensor",
