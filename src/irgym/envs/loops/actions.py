@@ -100,7 +100,7 @@ def _packing(operand: str) -> Transformation:
     )
 
 
-def _arrangements(at: Position) -> list[bool]:
+def arrangements(at: Position) -> list[bool]:
     """Say for each value of the parameters of `analytical` whether it can be chosen."""
     if at.nest != initial_nest(at.contraction):
         return [False] * (len(WIDTHS) + len(PACKINGS) + 2)
@@ -123,7 +123,7 @@ TRANSFORMATIONS = (
         "arranges the loops as an analytical model would, with a register tile of so many vectors and these "
         "inputs packed; 0 leaves the choice to the model",
         "on the unscheduled nest; tiles no wider than the program",
-        _arrangements,
+        arrangements,
         _arranged,
     ),
     Transformation(
@@ -196,9 +196,9 @@ TRANSFORMATIONS = (
 
 SPACE = ActionSpace(tuple(transformation.kind for transformation in TRANSFORMATIONS))
 
-UP, DOWN, SWAP_UP, SPLIT, UNROLL, VECTORISE = (
+ANALYTICAL, UP, DOWN, SWAP_UP, SPLIT, UNROLL, VECTORISE = (
     [kind.name for kind in SPACE.kinds].index(name)
-    for name in ("up", "down", "swap_up", "split", "unroll", "vectorise")
+    for name in ("analytical", "up", "down", "swap_up", "split", "unroll", "vectorise")
 )
 PACKS = {operand: [kind.name for kind in SPACE.kinds].index(f"pack_{operand}") for operand in OPERANDS}
 """The kinds that pack, by the input."""

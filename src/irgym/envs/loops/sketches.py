@@ -1,7 +1,7 @@
 """Sketches: random schedules in the form of expert ones.
 
 The form is that of `blocked`. The sizes are drawn close to the capacity of the target's registers and caches,
-or are those of the analytical model but for one. Searches may change any part of a sketch.
+or the analytical model chooses all of them but for one or two. Searches may change any part of a sketch.
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,18 +28,33 @@ from irgym.envs.loops.modelling.analytical import ranked
 from irgym.envs.loops.nest import Loop, Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction
 
-NEAR = 0.5
+NEAR = 0.25
 """Share of sketches that differ in one parameter from what the analytical model chooses."""
 
 RANK = 0.1
 """Odds of each of these after the ones that the model calls better."""
 
+ARRANGED = 0.25
+"""Share of sketches that are a random action `analytical`."""
+
 
 def sketch(contraction: Contraction, target: Target, rng: np.random.Generator) -> Sequence[Action]:
     """Return the actions of a random schedule: a register tile, usually with blocks and packed inputs."""
-    near = ranked(contraction, target)[1:] if rng.random() < NEAR else ()
+    drawn = rng.random()
+    if drawn < ARRANGED:
+        return [_arrangement(contraction, target, rng)]
+    near = ranked(contraction, target)[1:] if drawn < ARRANGED + NEAR else ()
     nest = near[min(int(rng.geometric(RANK)), len(near)) - 1] if near else draw(contraction, target, rng)
     return list(route(contraction, nest, target))
+
+
+def _arrangement(contraction: Contraction, target: Target, rng: np.random.Generator) -> Action:
+    """Return an action `analytical` with random parameters among those that apply."""
+    at = actions.Position(contraction, initial_nest(contraction), 0, target)
+    legal = iter(actions.arrangements(at))
+    slots = actions.SPACE.slot_sizes[actions.ANALYTICAL]
+    fitting = [[choice for choice in range(size) if next(legal)] for size in slots]
+    return Action(actions.ANALYTICAL, tuple(int(rng.choice(choices)) for choices in fitting))
 
 
 def draw(contraction: Contraction, target: Target, rng: np.random.Generator) -> Nest:
