@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from irgym.base.errors import IrgymError, ScheduleError
 from irgym.core.actions import Action
 from irgym.core.schedule import Schedule, replay, states_along
-from irgym.envs.loops import actions
 from irgym.envs.loops.environment import LOOPS
+from irgym.envs.loops.legality import MAX_LOOPS
 from irgym.envs.loops.nest import Mark
 from irgym.envs.loops.observing.features import FEATURES
 
@@ -95,7 +95,7 @@ def test_nests_keep_their_invariants(uri: str, seed: int):
     task = LOOPS.task(uri, "llvm")
     for state in states_along(task, Schedule(tuple(random_actions(uri, seed)))):
         nest = state.nest
-        assert 0 <= state.cursor < len(nest.loops) <= actions.MAX_LOOPS
+        assert 0 <= state.cursor < len(nest.loops) <= MAX_LOOPS
         assert sum(loop.mark is Mark.VECTORISE for loop in nest.loops) <= 1
         for place, (loop, parent) in enumerate(zip(nest.loops, nest.parents, strict=True)):
             assert nest.trips(task.contraction, place) >= 1

@@ -14,10 +14,15 @@ FACTORS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 24, 32, 48, 64, 96, 128, 256, 51
 tiles of 14 x 32 and 6 x 64 are faster than any whose sides are powers of two."""
 
 
+def has_room(contraction: Contraction, nest: Nest, more: int = 0) -> bool:
+    """Say whether a nest may have its loops and some more."""
+    return len(nest.loops) + more <= max(MAX_LOOPS, len(contraction.dims))
+
+
 def split_factors(contraction: Contraction, nest: Nest, place: int) -> list[bool]:
     """Say for each of `FACTORS` whether it can split the loop."""
     loop = nest.loops[place]
-    if len(nest.loops) >= max(MAX_LOOPS, len(contraction.dims)) or loop.mark is not Mark.PLAIN:
+    if not has_room(contraction, nest, 1) or loop.mark is not Mark.PLAIN:
         return [False] * len(FACTORS)
     span = nest.span(contraction, place)
     whole = nest.parents[place] is None

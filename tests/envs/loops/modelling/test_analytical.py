@@ -3,10 +3,12 @@ from dataclasses import replace
 import pytest
 
 from irgym.base.errors import IrgymError
-from irgym.core.schedule import replay
+from irgym.core.schedule import Schedule, replay
 from irgym.core.target import X86_64_V3, X86_64_V4, Cache, Target
+from irgym.envs.loops.compiling.plan import plan
 from irgym.envs.loops.environment import LOOPS
-from irgym.envs.loops.modelling.analytical import ranked
+from irgym.envs.loops.legality import MAX_LOOPS
+from irgym.envs.loops.modelling.analytical import ranked, widths
 from irgym.envs.loops.modelling.model import slots
 from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.envs.loops.programs.contraction import parse_uri
@@ -53,6 +55,43 @@ def test_the_pipeline_computes_the_right_result(uri: str):
     state = replay(task, task.pipeline(ANALYTICAL))
     assert state.nest == ranked(parse_uri(uri), task.target)[0]
     assert validate(uri, state.nest, task.backend.name, task.target, 2, 1).ok
+
+
+@pytest.mark.parametrize("uri", PROGRAMS)
+def test_the_action_makes_the_nest_of_the_pipeline(uri: str):
+    task = LOOPS.task(uri, "llvm")
+    made = replay(task, Schedule.parse("analytical", task.space))
+    assert made.nest == replay(task, task.pipeline(ANALYTICAL)).nest and made.cursor == 0
+
+
+@pytest.mark.parametrize("uri", PROGRAMS)
+def test_the_action_has_the_width_and_the_packed_inputs_that_it_is_given(uri: str):
+    task = LOOPS.task(uri, "llvm")
+    arrangements = [
+        action
+        for action in task.space.legal(task.mask(task.initial()))
+        if task.space.kinds[action.kind].name == "analytical"
+    ]
+    assert arrangements
+    for action in arrangements:
+        made = task.step(task.initial(), action)
+        width, packs = (
+            choices[index] for choices, index in zip(task.space.kinds[0].slots, action.params, strict=True)
+        )
+        assert packs in (0, "".join(sorted("".join(loop.packs for loop in made.nest.loops))) or "none")
+        tiles = plan(task.contraction, made.nest, task.target)
+        if len(widths(task.contraction, task.target)) > 1:
+            assert width in (0, -(-tiles.spans[-1] // tiles.lanes))
+        # Only the unscheduled nest can be arranged.
+        again = task.space.allows(task.mask(made), action)
+        assert again == (made.nest == initial_nest(task.contraction))
+
+
+def test_nests_of_many_dimensions_have_no_more_loops_than_a_nest_may():
+    uri = "loops://einsum/abcdefgh,hijk->abcdefgijk?" + "&".join(f"{dim}=3" for dim in "abcdefghijk")
+    task = LOOPS.task(uri, "llvm")
+    made = replay(task, Schedule.parse("analytical", task.space))
+    assert len(task.initial().nest.loops) <= len(made.nest.loops) <= MAX_LOOPS
 
 
 def test_sizes_follow_the_target():

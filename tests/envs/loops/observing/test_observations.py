@@ -3,8 +3,8 @@ import pytest
 
 from irgym.base.errors import IrgymError
 from irgym.core.schedule import Schedule, states_along
-from irgym.envs.loops.legality import MAX_LOOPS
 from irgym.envs.loops.environment import LOOPS
+from irgym.envs.loops.legality import MAX_LOOPS
 from irgym.envs.loops.observing.features import FEATURES
 from irgym.envs.loops.observing.observations import VIEWS
 

@@ -1,14 +1,15 @@
 """The nest that the analytical model calls best, and those next to it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
 from irgym.core.target import Target
 from irgym.envs.loops.blocked import WIDTHS, Blocking, Roles, blocked, heights_within, roles_of
-from irgym.envs.loops.legality import FACTORS
+from irgym.envs.loops.legality import FACTORS, has_room
 from irgym.envs.loops.modelling.model import slots
-from irgym.envs.loops.nest import Nest
+from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction
 
 HEIGHTS = 4
@@ -33,7 +34,8 @@ def ranked(contraction: Contraction, target: Target) -> Sequence[Nest]:
         choice.nest(changed): choice.slots(changed) for options in choice.options(best) for changed in options
     }
     around[choice.nest(best)] = 0.0  # the first, whatever is as good
-    return sorted(around, key=around.__getitem__)
+    fitting = [nest for nest in around if has_room(contraction, nest)] or [initial_nest(contraction)]
+    return sorted(fitting, key=lambda nest: around.get(nest, 0.0))
 
 
 @lru_cache(maxsize=1 << 16)
@@ -47,7 +49,8 @@ def chosen(contraction: Contraction, target: Target, width: int | None, packs: s
         packs: The inputs to pack, one of `PACKINGS`; None for any.
     """
     choice = _Choice(contraction, target, roles_of(contraction), width, packs)
-    return choice.nest(choice.best())
+    nest = choice.nest(choice.best())
+    return nest if has_room(contraction, nest) else initial_nest(contraction)
 
 
 def widths(contraction: Contraction, target: Target) -> Sequence[tuple[int, int]]:
@@ -101,10 +104,11 @@ class _Choice:
         return blocked(self.contraction, self.roles, blocking)
 
     def slots(self, blocking: Blocking) -> float:
-        """Return the modelled time of a blocking."""
+        """Return the modelled time of a blocking; infinity if it has too many loops."""
         nest = self.nest(blocking)
         if nest not in self.known:
-            self.known[nest] = slots(self.contraction, nest, self.target)
+            fits = has_room(self.contraction, nest)
+            self.known[nest] = slots(self.contraction, nest, self.target) if fits else math.inf
         return self.known[nest]
 
     def options(self, blocking: Blocking) -> Sequence[Iterator[Blocking]]:

@@ -6,8 +6,12 @@ sizes of blocks follow for one form of products. Here, the misses of each cache 
 that nests can be compared.
 
 The unit of time is a slot: the time in which a core begins one multiply-add of vectors at its peak rate.
-Lines pass between caches beside the arithmetic, so that the slowest of them counts; what waits is added. The
-constants are rounded from a fit to FIT_NESTS on a Zen 4, in AVX-512 and in AVX2 code.
+Lines pass between caches beside the arithmetic, so that the slowest of them counts; what waits is added.
+Programs are measured in runs that follow one another: what a cache has room for is there from the run before.
+
+The constants are rounded from a fit to 6,800 nests of 107 contractions on a Zen 4, in AVX-512 and in AVX2
+code. Times of nests up to twice as slow as the best one are off by 10 and 9 % (standard deviation of the
+logarithms, within a program), and choices hardly depend on them.
 """
 
 import math
