@@ -91,7 +91,7 @@ def main(options: Options) -> None:
     mean = statistics.geometric_mean(shares)
     print(f"geometric mean of {len(shares)}: {mean:.3f} of the speed of the fastest, least {min(shares):.3f}")
     print(f"the logarithms of times are off by {statistics.mean(errors):.3f}")
-    print(f"{task.target.name} on {fingerprint()}")
+    print(f"{task.target.name} on {fingerprint().text()}")
 
 
 if __name__ == "__main__":
