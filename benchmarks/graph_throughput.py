@@ -90,7 +90,7 @@ def pass_ms(task: GraphTask, hidden: tuple[int, ...], passes: int = 30) -> float
 
 def main(options: Options) -> None:
     """Print the medians and the targets."""
-    collect_seldom()  # as irgym does in its own processes
+    collect_seldom()  # as irgym does in its processes
     print(fingerprint().text())
     for uri in options.programs:
         task = GRAPH.task(uri)
