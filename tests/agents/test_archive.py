@@ -317,7 +317,8 @@ def test_a_share_of_the_scripts_are_sketches_that_end(learner):
     nothing = np.zeros((1, layout.segments), dtype=np.int64)
     archive = archive_of([""], [nothing], learner.encoder, layout, [task], 0.3)
     found = archive.scripts([0] * 400, np.random.default_rng(0))
-    assert 90 < sum(len(script) > 8 and (script >= 0).all() for script in found) < 150
+    # A quarter of the sketches are a single action.
+    assert 60 < sum(len(script) > 8 and (script >= 0).all() for script in found) < 120
 
 
 def test_programs_without_sketches_refuse_scripts_of_them():

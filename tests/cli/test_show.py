@@ -67,7 +67,7 @@ def test_of_a_long_program_the_changes_are_shown(irgym: Command, monkeypatch: py
 @pytest.mark.parametrize(
     ("schedule", "words"),
     [
-        ("split_9", ("no action 'split_9'", "split_8", "the other kinds are up, down, swap_up")),
+        ("split_9", ("no action 'split_9'", "split_8", "the other kinds are analytical, up, down")),
         ("splti_8", ("did you mean split?", "unroll")),
         ("down,up,merge", ("action 3", "merge", "does not apply")),
     ],

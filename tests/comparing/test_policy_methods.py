@@ -227,7 +227,7 @@ def test_a_policy_of_other_actions_loses_only_its_rows(environment, bench, metho
     assert [row.cost for row in base] == [6000.0, 3000.0]
     assert len(lost) == 2 * len(with_raw([theirs]))
     for row in lost:
-        assert row.cost is None and "only the policy has up, down, swap_up" in row.detail
-        assert "split and 5 others; only the task has set): choose" in row.detail
+        assert row.cost is None and "only the policy has analytical, up, down" in row.detail
+        assert "swap_up, swap_down and 6 others; only the task has set): choose" in row.detail
     with pytest.raises(UnsuitedPolicyError, match="trained on other actions"):
         run_comparison(replace(plan, methods=(theirs,)), bench, PolicyFiles(environment))

@@ -172,7 +172,7 @@ def test_only_first_and_last_state_are_measured_where_the_reward_needs_no_more(m
     for action in ("split_8", "down", "swap_down"):
         _, reward, _, _, info = env.step(place(env, action))
         assert reward == 0.0
-    assert len(evaluator.asked) == 1 and np.isnan(info["cost"]) and np.isnan(info["speedup"])
+    assert len(evaluator.asked) == 1 and "cost" not in info and "speedup" not in info
     _, reward, _, truncated, info = env.step(place(env, "up"))
     assert truncated and len(evaluator.asked) == 2
     assert reward == pytest.approx(np.log10(info["speedup"]))

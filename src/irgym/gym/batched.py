@@ -247,7 +247,7 @@ class Batched:
             info["analysis"] = counts.cost_analysis(node.state)
         cost = episode.cost
         if cost is None or math.isinf(episode.first):
-            cost = math.nan
+            return info
         return info | {"cost": cost, "speedup": episode.first / cost}
 
     def _start(self, task: Task[Any]) -> Node:

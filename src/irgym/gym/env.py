@@ -36,12 +36,12 @@ class TaskEnv(gymnasium.Env[Any, np.int64 | IntArray]):
     (`truncated`) at the horizon. Some action is shown as one that applies even then, since vector
     environments ask for one more: it changes nothing.
 
-    `info` always holds the same keys: `action_mask`, `uri`, `schedule` (text), `applied` (whether the action
-    applied) and `objective`; `cost`, in the objective's unit (nanoseconds for `time`), and `speedup` over the
-    first state, which are nan where the cost of the state is not known. Where states have candidates,
-    `candidates` holds the texts of those shown, and `candidates_not_shown` the number of those beyond the
-    space's capacity. Where the compiler counts what a program does, `analysis` holds floating-point
-    operations, transcendental operations and bytes accessed, shape [3].
+    `info` holds `action_mask`, `uri`, `schedule` (text), `applied` (whether the action applied) and
+    `objective`. Where the cost of the state is known, it has `cost`, in the objective's unit (nanoseconds for
+    `time`), and `speedup` over the first state. Where states have candidates, `candidates` holds the texts of
+    those shown, and `candidates_not_shown` the number of those beyond the space's capacity. Where the
+    compiler counts what a program does, `analysis` holds floating-point operations, transcendental operations
+    and bytes accessed, shape [3].
 
     Args:
         environment: Name of the environment.
