@@ -25,8 +25,9 @@ def emit(kernel: Kernel) -> bytes:
 class _Vector:
     """Registers of 32 bytes; if not all lanes are active, loads take a mask from a table on the stack.
 
-    The table is 32 bytes of ones followed by as many of zeros; `x86.SCRATCH` points to it. Stores have no
-    masks, which take some 25 cycles each on AMD's processors, but are made of shorter ones.
+    The table is 32 bytes of ones followed by as many of zeros; `x86.SCRATCH` points to it. Stores are made of
+    shorter ones instead, since masked ones are slow on AMD's processors: on a Zen 4, `pack(a) n/32 m/3 k m n`
+    of 8 x 512 x 64 took 7.6 us with them, and takes 5.4 us.
     """
 
     registers = TARGET.registers

@@ -153,18 +153,15 @@ class Model:
     @cached_property
     def lines(self) -> Sequence[float]:
         """Slots in which lines pass to each cache, beside the arithmetic."""
-        found: list[float] = []
-        for cache, slots in zip(caches_of(self.target), LINES, strict=True):
-            fetched, _ = self._lacked(cache)
-            found.append(slots * sum(map(mul, self._scattered, fetched)))
-        return found
+        return [
+            slots * sum(map(mul, self._scattered, fetched))
+            for slots, (fetched, _) in zip(LINES, self._lacking, strict=True)
+        ]
 
     @cached_property
     def waits(self) -> float:
         """Slots of waiting for lines while inputs are packed, and for translations of pages."""
-        total = 0.0
-        for cache, slots in zip(caches_of(self.target), WAITS, strict=True):
-            total += slots * self._lacked(cache)[1]
+        total = sum(slots * packed for slots, (_, packed) in zip(WAITS, self._lacking, strict=True))
         for entries, slots in TRANSLATIONS:
             fetched, packed = self._lacked(Cache(0, entries * PAGE, PAGE))
             total += slots * (sum(fetched) + EXPOSED * packed)
@@ -174,6 +171,11 @@ class Model:
         """Return how many lines have to be fetched into a cache: pages into a TLB."""
         fetched, packed = self._lacked(cache)
         return sum(fetched) + packed
+
+    @cached_property
+    def _lacking(self) -> Sequence[tuple[list[float], float]]:
+        """For each cache, how many lines of A, B and C it lacks, and how many while inputs are packed."""
+        return [self._lacked(cache) for cache in caches_of(self.target)]
 
     def _lacked(self, cache: Cache) -> tuple[list[float], float]:
         """Return how many lines of A, B and C a cache lacks, and how many while inputs are packed.
