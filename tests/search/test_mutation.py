@@ -3,7 +3,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from irgym.core.schedule import Schedule, candidate_of, replay
+from irgym.base.errors import ScheduleError
+from irgym.core.schedule import Candidate, Schedule, candidate_of, replay
 from irgym.search.budget import Budget
 from irgym.search.minimise import minimise
 from irgym.search.mutation import mutate, random_action, random_episode, splice
@@ -46,6 +47,12 @@ def test_minimised_schedules_reach_the_same_program_and_cannot_lose_an_action(se
 def test_minimise_drops_what_has_no_effect(task):
     wordy = Schedule.parse("right left set_4 right right left set_2 right", task.space)
     assert minimise(task, candidate_of(task, wordy)).schedule.text(task.space) == "set_4 right set_2"
+
+
+def test_a_schedule_that_no_longer_applies_is_named(task):
+    found = Candidate(task.initial(), Schedule.parse("set_4 stop right", task.space))
+    with pytest.raises(ScheduleError, match=r"does not apply when it is run again.* set_4 stop right"):
+        minimise(task, found)
 
 
 def test_every_kind_is_equally_likely(task):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Hashable, Sequence
 from typing import Any
 
+from irgym.base.errors import ScheduleError
 from irgym.core.actions import Action
 from irgym.core.schedule import Candidate, Schedule
 from irgym.core.task import Task
@@ -26,10 +27,19 @@ def minimise(task: Task[Any], candidate: Candidate, seconds: float = math.inf) -
     Returns:
         The same program with a schedule from which no action and no pair of neighbours can be left out; if
         finding out takes more than `MOST` steps or the time, as far as that goes.
+
+    Raises:
+        ScheduleError: The schedule does not apply, since a compiler's pass has not always the same result.
     """
     due = time.monotonic() + seconds
     actions = list(candidate.schedule.actions)
     states = _states(task, task.initial(), actions)
+    if not states:
+        raise ScheduleError(
+            f"{task.uri}: the schedule that was found does not apply when it is run again, since a pass of the "
+            f"compiler does not always give the same program: search with another seed; it is "
+            f"{candidate.schedule.text(task.space)}"
+        )
     target = task.key(states[-1])
     direct = _without_detours(task, actions, states)
     if len(direct) < len(actions) and _leads(task, path := _states(task, states[0], direct), target):
