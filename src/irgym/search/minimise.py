@@ -36,8 +36,8 @@ def minimise(task: Task[Any], candidate: Candidate, seconds: float = math.inf) -
     states = _states(task, task.initial(), actions)
     if not states:
         raise ScheduleError(
-            f"{task.uri}: the schedule that was found does not apply when it is run again, since a pass of the "
-            f"compiler does not always give the same program: search with another seed; it is "
+            f"{task.uri}: the schedule that was found does not apply when it is run again, since a pass of "
+            "the compiler does not always give the same program: search with another seed; it is "
             f"{candidate.schedule.text(task.space)}"
         )
     target = task.key(states[-1])
