@@ -38,25 +38,23 @@ class Options:
 
 def gains(uri: str, options: Options) -> tuple[float, Sequence[float]]:
     """Return the operations after merging, and the gains of the policy and of each search over it."""
-    costs: list[float] = []
-    first = 0.0
-    for seconds in (0.0, *options.seconds):
-        method = f"guided:{options.policy}" if seconds else f"raw:{options.policy}"
-        result = irgym.compare(
-            "hlo",
-            [uri],
-            methods=("base", method),
-            seconds=seconds or None,
-            comparing=irgym.Comparing(validation_inputs=0),
-        )
-        base, found = result.rows
-        if base.cost is None or found.cost is None:
-            raise SystemExit(f"{uri}: {base.detail or found.detail}")
-        first = base.cost
-        costs.append(found.cost)
     task = HLO.task(uri)
     # The finishing passes are the default order and the merging.
     merged = replay(task, task.finishing(task.initial())).node.total
+    costs: list[float] = []
+    for seconds in (None, *options.seconds):
+        method = "guided" if seconds else "raw"
+        [found] = irgym.compare(
+            "hlo",
+            [uri],
+            methods=(f"{method}:{options.policy}",),
+            seconds=seconds,
+            comparing=irgym.Comparing(validation_inputs=0),
+        ).rows
+        if found.cost is None:
+            raise SystemExit(f"{uri}: {found.detail}")
+        costs.append(found.cost)
+    first = task.initial().node.total
     return merged, [(first - cost) / (first - merged) for cost in costs]
 
 

@@ -48,6 +48,8 @@ def chosen(contraction: Contraction, target: Target, width: int | None, packs: s
         width: Vectors along the lanes of the register tile, one of `widths`; None for any.
         packs: The inputs to pack, one of `PACKINGS`; None for any.
     """
+    if width is None and packs is None:
+        return ranked(contraction, target)[0]
     choice = _Choice(contraction, target, roles_of(contraction), width, packs)
     nest = choice.nest(choice.best())
     return nest if has_room(contraction, nest) else initial_nest(contraction)
