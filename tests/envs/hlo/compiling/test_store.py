@@ -13,6 +13,7 @@ from irgym.envs.hlo.actions import KIND, PASSES
 from irgym.envs.hlo.compiling.engine import load_engine
 from irgym.envs.hlo.compiling.pool import LIMITS, Pool, failed_check
 from irgym.envs.hlo.compiling.store import Request, Store, Summary
+from irgym.envs.hlo.environment import HLO
 from irgym.measure.passes.pool import PassPool
 from irgym.measure.passes.store import Failure, PassFailure
 
@@ -99,6 +100,22 @@ def test_a_pass_that_says_it_changed_nothing_changed_nothing(programs):
             before = module.fingerprint()
             if not store.apply(module, int(rng.integers(len(PASSES)))):
                 assert module.fingerprint() == before
+
+
+@pytest.mark.parametrize("uri", ["hlo://mlp?layers=2", "hlo://pinn?layers=2"])
+def test_a_pass_does_the_same_to_a_module_and_to_its_copy(uri):
+    # A search copies modules that an episode changes in place.
+    program, store, rng = HLO.task(uri).modules.file, Store(load_engine()), np.random.default_rng(1)
+    for _ in range(8):
+        module = store.module(program, ()).clone()
+        for _ in range(25):
+            possible = store.summary(module, analysed=False).possible
+            kind = int(rng.choice([kind for kind in range(len(PASSES)) if possible >> kind & 1]))
+            copy, before = module.clone(), (module.digest(), module.size)
+            changed = store.apply(module, kind)
+            assert store.apply(copy, kind) == changed
+            assert (copy.digest(), copy.size) == (module.digest(), module.size)
+            assert changed or before == (module.digest(), module.size)
 
 
 def test_processes_agree(pool, programs):

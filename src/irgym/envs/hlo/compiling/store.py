@@ -66,8 +66,8 @@ class Store(PassStore[Module, Request, Summary]):
         self._bits = [sum(1 << number for number in numbers) for numbers in self._passes]
 
     def read(self, program: str) -> Module:
-        """Return the original module of a program, without source locations."""
-        return self._engine.from_proto(read_program(program), origins=False)
+        """Return the original module of a program, without source locations and computations not called."""
+        return self._engine.from_proto(read_program(program), origins=False).clone()
 
     def exported(self, program: str, path: tuple[int, ...]) -> Module:
         """Return a new module at a path, with source locations.

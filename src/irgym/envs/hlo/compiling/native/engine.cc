@@ -604,9 +604,16 @@ IRGYM_API char* irgym_proto(void* module, size_t* size) {
 }
 
 // Returns 1 if the pass changed the module, 0 if not, -1 on an error.
+//
+// The answer and the result are the same for a module and for a copy of it. A copy has no computations that nothing
+// calls: those that a pass leaves behind are removed. A pass that says that it changed nothing may yet have added
+// instructions that nothing uses (AlgebraicSimplifier with associative reordering does): the count tells.
 IRGYM_API int irgym_run(void* module, int pass) {
+  const int64_t count = AsModule(module)->instruction_count();
   auto changed = Passes()[pass].make()->Run(AsModule(module));
-  return Failed(changed) ? -1 : static_cast<int>(*changed);
+  if (Failed(changed)) return -1;
+  if (!*changed && AsModule(module)->instruction_count() == count) return 0;
+  return Failed(AsModule(module)->RemoveUnusedComputations()) ? -1 : 1;
 }
 
 IRGYM_API int irgym_verify(void* module) {
