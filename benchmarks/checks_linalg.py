@@ -13,7 +13,7 @@ from mutations import MUTATIONS, Array, Mutation
 
 from irgym.core.cost import Validation
 from irgym.envs.linalg.checking import prepared as checking
-from irgym.envs.linalg.compiling.compiler import CompileError
+from irgym.envs.linalg.compiling.contexts import CompileError
 from irgym.envs.linalg.environment import LIMITS, LINALG
 from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.checking.problem import Problem

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import function_of, lower, mlir, parse
+from irgym.envs.linalg.compiling.compiler import function_of, lower
+from irgym.envs.linalg.compiling.contexts import mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.measure.arrays import aligned
 
@@ -40,6 +41,6 @@ def execute(text: str, inputs: Sequence[NDArray[Any]]) -> list[NDArray[Any]]:
         assert (array.shape, array.dtype) == (value.shape, value.dtype)
         array[...] = value
     with mlir():
-        module = lower(text, "")
-    Executable(module, arrays).run(1)
+        executable = Executable(lower(text, ""), arrays)
+    executable.run(1)
     return arrays[len(wanted) :]

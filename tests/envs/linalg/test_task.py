@@ -10,7 +10,7 @@ from irgym.core.actions import Action
 from irgym.core.cost import Outcome
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import actions, runner
-from irgym.envs.linalg.compiling.compiler import mlir, parse, run_passes
+from irgym.envs.linalg.compiling.contexts import mlir, parse, run_passes
 from irgym.envs.linalg.environment import LINALG, LINALG_SWAPS
 from irgym.envs.linalg.observing.features import FEATURES, OPERATIONS
 from irgym.envs.linalg.scheduling.operations import OperationKind

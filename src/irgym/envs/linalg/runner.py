@@ -11,14 +11,8 @@ from irgym.core.target import Target
 from irgym.envs.linalg.baselines import BASELINES
 from irgym.envs.linalg.checking.prepared import ALLOWED, buffers_of, prepared, problems, verdict
 from irgym.envs.linalg.compiling.bindings import llvm
-from irgym.envs.linalg.compiling.compiler import (
-    CompileError,
-    lower,
-    lower_apart,
-    make_for,
-    mlir,
-    scheduled,
-)
+from irgym.envs.linalg.compiling.compiler import lower, lower_apart, make_for, scheduled
+from irgym.envs.linalg.compiling.contexts import CompileError, mlir
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores
 from irgym.envs.linalg.programs.uris import parse_uri
@@ -43,7 +37,7 @@ def _compiled(text: str, script: str, target: Target, threads: int | None) -> tu
     # A farm's worker may lack the target's instructions.
     require(target)
     started = time.perf_counter()
-    with mlir():
+    with mlir(reuse=True):
         executable = Executable.assembled(lower_apart(scheduled(text, script), threads), target, threads)
     return executable, time.perf_counter() - started
 

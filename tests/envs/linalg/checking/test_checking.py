@@ -321,7 +321,7 @@ def test_a_result_that_adds_up_from_run_to_run_shows(monkeypatch):
 
 
 def test_candidates_share_memory_which_is_replaced_after_a_fault(monkeypatch):
-    checking.prepared.cache_clear()
+    checking.prepare_again()
     _, buffers = checking.prepared(MATMUL)
     assert runner.measure(MATMUL, "", host_target(), QUICK).ok
     assert checking.prepared(MATMUL)[1] is buffers
@@ -399,7 +399,7 @@ def test_uncheckable_results_are_reported():
 
 
 def test_no_candidate_pays_for_what_it_is_checked_on():
-    checking.prepared.cache_clear()
+    checking.prepare_again()
     checking._original.cache_clear()
     checking._exact.cache_clear()
     told: list[Any] = []

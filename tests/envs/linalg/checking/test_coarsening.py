@@ -10,7 +10,8 @@ pytest.importorskip("torch_mlir")
 from mlir_execution import execute
 
 from irgym.envs.linalg.checking.coarsening import coarse
-from irgym.envs.linalg.compiling.compiler import lower_module, mlir
+from irgym.envs.linalg.compiling.compiler import lower_module
+from irgym.envs.linalg.compiling.contexts import mlir
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.programs.operators import Operator
@@ -22,9 +23,10 @@ def coarsely(text: str, *inputs: Any) -> Any:
     with mlir():
         module = coarse(text, program)
         lower_module(module)
-    [(shape, _)] = program.results
-    result = aligned(shape)
-    Executable(module, [*map(np.ascontiguousarray, inputs), result]).run(1)
+        [(shape, _)] = program.results
+        result = aligned(shape)
+        executable = Executable(module, [*map(np.ascontiguousarray, inputs), result])
+    executable.run(1)
     return result
 
 

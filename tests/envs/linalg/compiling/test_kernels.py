@@ -5,7 +5,8 @@ import pytest
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.compiling.compiler import lower, lower_apart, mlir, parse
+from irgym.envs.linalg.compiling.compiler import lower, lower_apart
+from irgym.envs.linalg.compiling.contexts import mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable, compiled_kernel
 from irgym.envs.linalg.compiling.kernels import MANY
 from irgym.measure.target import host_target

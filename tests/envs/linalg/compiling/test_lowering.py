@@ -9,7 +9,8 @@ pytest.importorskip("torch_mlir")
 
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
-from irgym.envs.linalg.compiling.compiler import apply, bufferise, mlir, parse
+from irgym.envs.linalg.compiling.compiler import bufferise
+from irgym.envs.linalg.compiling.contexts import apply, mlir, parse
 from irgym.envs.linalg.environment import LINALG
 
 STRIDED = "linalg://conv2d/2x6x19x33x10x3x3?stride=2"

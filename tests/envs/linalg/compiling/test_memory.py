@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 pytest.importorskip("torch_mlir")
 
-from irgym.envs.linalg.compiling.compiler import ENTRY, bufferise, function_of, lower, mlir, parse
+from irgym.envs.linalg.compiling.compiler import ENTRY, bufferise, function_of, lower
+from irgym.envs.linalg.compiling.contexts import mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.compiling.memory import ALIGNMENT, Buffer, plan, share_memory
 

@@ -9,7 +9,8 @@ pytest.importorskip("torch_mlir")
 
 from irgym.core.schedule import Schedule, replay
 from irgym.envs.linalg import runner
-from irgym.envs.linalg.compiling.compiler import apply, bufferise, lower, mlir, parse
+from irgym.envs.linalg.compiling.compiler import bufferise, lower
+from irgym.envs.linalg.compiling.contexts import apply, mlir, parse
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.environment import LINALG
 from irgym.envs.linalg.task import LinalgTask

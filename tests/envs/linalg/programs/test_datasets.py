@@ -3,7 +3,7 @@ from collections import Counter
 import pytest
 
 from irgym.base.errors import ProgramError
-from irgym.envs.linalg.compiling.compiler import mlir, parse
+from irgym.envs.linalg.compiling.contexts import mlir, parse
 from irgym.envs.linalg.programs.datasets import DATASETS, DEFAULT, MIX, dataset
 from irgym.envs.linalg.programs.operators import Operator
 from irgym.envs.linalg.programs.uris import parse_uri

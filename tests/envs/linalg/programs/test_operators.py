@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import mlir, parse
+from irgym.envs.linalg.compiling.contexts import mlir, parse
 from irgym.envs.linalg.programs.families import OPERATORS
 from irgym.envs.linalg.programs.lattice import MAX_LOOPS, POINTS, lattice
 from irgym.envs.linalg.programs.operators import Operator

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import apply, parse, run_passes
+from irgym.envs.linalg.compiling.contexts import apply, parse, run_passes
 from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.scheduling.operations import Operation, OperationKind, Program
 from irgym.envs.linalg.scheduling.script import script

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from irgym.envs.linalg.checking.exactness import Findings, findings
 from irgym.envs.linalg.checking.intervals import GREATEST, TRUTH, UNKNOWN, Interval, symmetric
-from irgym.envs.linalg.compiling.compiler import function_of, mlir, parse, run_passes
+from irgym.envs.linalg.compiling.compiler import function_of
+from irgym.envs.linalg.compiling.contexts import mlir, parse, run_passes
 from irgym.envs.linalg.scheduling.operations import FLOATS, Program
 
 MOST = 4095

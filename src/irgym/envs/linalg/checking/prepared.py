@@ -8,6 +8,7 @@ Preparing a problem does not count against a candidate: each compilation and eac
 of a call.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache
@@ -19,11 +20,12 @@ from numpy.typing import NDArray
 from irgym.envs.linalg.checking.coarsening import coarse
 from irgym.envs.linalg.checking.domains import Domains, domains
 from irgym.envs.linalg.checking.intervals import Interval
-from irgym.envs.linalg.compiling.compiler import lower_apart, lower_module, mlir
+from irgym.envs.linalg.compiling.compiler import lower_apart, lower_module
+from irgym.envs.linalg.compiling.contexts import mlir
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.compiling.plain import BRIEF, Plain
 from irgym.envs.linalg.importing.description import describe
-from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS, Program
+from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS, Program, element_bytes
 from irgym.measure.arrays import aligned
 from irgym.measure.checking.expected import exactly, rounded
 from irgym.measure.checking.guarded import Buffers
@@ -50,30 +52,49 @@ LONG = 100_000_000
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0, 0.0, 1e-40, -1e-40, 1e-25, 1e18, -1e18)
 """Numbers that arithmetic treats specially; sums of some products of the finite ones are finite."""
 
+SMALL = 1 << 20
+"""Greatest size of a small program: bytes of its arguments and results."""
+
 NUDGE = 4.0
 """Relative perturbation of arguments, in units of their precision."""
 
 Arrays = list[NDArray[Any]]
 
 
-@lru_cache(maxsize=2)
 def prepared(text: str) -> tuple[Problem, Buffers]:
     """Return the problem and the memory on which a program's candidates are checked and timed.
 
-    The result is cached, so that all candidates use the same memory. Clear the cache if one damages it.
+    All candidates use the same memory: the last two programs, and many small ones, stay prepared.
 
     Args:
         text: The program, its operations numbered.
     """
+    program = _program(text)
+    arrays = (*program.arguments, *program.results)
+    small = sum(math.prod(shape) * element_bytes(element) for shape, element in arrays) <= SMALL
+    return (_prepared_small if small else _prepared_large)(text)
+
+
+def _prepare(text: str) -> tuple[Problem, Buffers]:
     checked = _exact(text, SEED) if _domains(text).exact else _random(text, SEED)
     return checked, buffers_of(checked)
+
+
+_prepared_small = lru_cache(maxsize=64)(_prepare)
+_prepared_large = lru_cache(maxsize=2)(_prepare)
+
+
+def prepare_again() -> None:
+    """Prepare all programs again when they are next needed: one of them has damaged its memory."""
+    _prepared_small.cache_clear()
+    _prepared_large.cache_clear()
 
 
 def verdict(checked: Problem, buffers: Buffers) -> str:
     """Describe what is wrong with the results of a candidate; empty if nothing is."""
     fault = buffers.faults()
     if fault:
-        prepared.cache_clear()
+        prepare_again()
     return fault or checked.judge(buffers.results).detail
 
 
@@ -110,7 +131,7 @@ def _with_signs_of_zeros(exact: Problem) -> Problem:
     return problem(exact.inputs, [replace(result, keeps_zeros=True) for result in exact.expected], {})
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=64)
 def _program(text: str) -> Program:
     return describe(text)[1]
 

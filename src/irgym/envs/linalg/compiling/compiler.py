@@ -6,14 +6,13 @@ are folded into vector transfers. Vectors are broken up after bufferisation, one
 other, since all patterns at once do not terminate.
 """
 
-from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from irgym.base.errors import IrgymError
 from irgym.core.target import Target
-from irgym.envs.linalg.compiling.bindings import PassManager, interpreter, ir
+from irgym.envs.linalg.compiling.bindings import ir
+from irgym.envs.linalg.compiling.contexts import apply, apply_again, parse, run_passes
 from irgym.envs.linalg.compiling.copies import copy_as_loops
 from irgym.envs.linalg.compiling.gathers import gather_patches
 from irgym.envs.linalg.compiling.kernels import computes_nothing, make_kernels, take_kernels
@@ -32,10 +31,6 @@ ENTRY = "main"
 """Name of a program's function."""
 
 FUNCTION = '!transform.op<"func.func">'
-
-
-class CompileError(IrgymError):
-    """MLIR refuses a module; the message is one line."""
 
 
 def _patterns(*names: str) -> str:
@@ -163,51 +158,6 @@ TO_BFLOAT = """llvm.func weak @__truncsfbf2(%x: f32) -> bf16 {
 """Function that LLVM calls to build vectors of bfloat16; C libraries before GCC 13 lack it."""
 
 
-@contextmanager
-def mlir() -> Generator[None]:
-    """Enter a new MLIR context, and turn MLIR's errors into one line.
-
-    A context never frees a type, attribute or location: a context shared by all candidates would grow by a
-    gigabyte over some thousands of them.
-
-    Raises:
-        CompileError: MLIR refused something.
-    """
-    try:
-        with ir.Context(), ir.Location.unknown():
-            yield
-    except ir.MLIRError as error:
-        said = [str(error.message), *(str(diagnostic.message) for diagnostic in error.error_diagnostics)]
-        raise CompileError(_line(": ".join(said))) from error
-    except (RuntimeError, ValueError) as error:
-        raise CompileError(_line(str(error))) from error
-
-
-def _line(said: str) -> str:
-    words = " ".join(said.split())
-    return words if len(words) <= SAID else words[:SAID] + " ..."
-
-
-SAID = 300
-"""Greatest number of characters kept of MLIR's errors; some contain the whole program."""
-
-
-def parse(text: str) -> Any:
-    """Parse and verify a module, within `mlir`."""
-    return ir.Module.parse(text)
-
-
-def apply(module: Any, script: str) -> None:
-    """Run a transform script on a module in place, within `mlir`."""
-    transforms = ir.Module.parse(script)
-    interpreter.apply_named_sequence(module.operation, transforms.body.operations[0], transforms)
-
-
-def run_passes(module: Any, passes: str) -> None:
-    """Run a pipeline on a module in place, within `mlir`."""
-    PassManager.parse(f"builtin.module({passes})").run(module.operation)
-
-
 def function_of(module: Any) -> Any:
     """Return the program's function."""
     return next(operation for operation in module.body.operations if str(operation.name) == f'"{ENTRY}"')
@@ -262,10 +212,10 @@ def bufferise(module: Any, threads: int | None) -> None:
     for generic in strided:
         keep_every_second(generic)
     if strided:
-        apply(module, VECTORISE_STRIDED)
+        apply_again(module, VECTORISE_STRIDED)
         for read in _all(module, frozenset({"vector.transfer_read"})):
             put_together(read)
-    apply(module, ON_TENSORS)
+    apply_again(module, ON_TENSORS)
     for loop in _all(module, frozenset({LOOP})):
         add_last(loop)
     run_passes(module, _bufferisation(threads))
@@ -273,7 +223,7 @@ def bufferise(module: Any, threads: int | None) -> None:
         copy_as_loops(copied)
     for transpose in _all(module, frozenset({TRANSPOSE})):
         transpose_by_blocks(transpose)
-    apply(module, ON_VECTORS)
+    apply_again(module, ON_VECTORS)
     run_passes(module, TO_LOOPS)
 
 

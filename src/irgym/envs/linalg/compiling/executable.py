@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import ExecutionEngine, get_ranked_memref_descriptor, ir
-from irgym.envs.linalg.compiling.compiler import ENTRY, Apart, CompileError, make_for, mlir, parse, to_llvm
+from irgym.envs.linalg.compiling.compiler import ENTRY, Apart, make_for, to_llvm
+from irgym.envs.linalg.compiling.contexts import CompileError, parse
 from irgym.envs.linalg.compiling.kernels import KERNEL
 from irgym.envs.linalg.compiling.openmp import runtime_calls
 
@@ -21,6 +22,9 @@ KEPT = 512
 
 FASTEST = 3
 """LLVM's optimisation level for the fastest code, as with -O3."""
+
+INTERFACE = f"_mlir_ciface_{ENTRY}"
+"""Function that takes the program's arguments by reference, and calls it."""
 
 Entry = Any
 """A function of compiled code, called with an array of the addresses of its arguments and results."""
@@ -39,6 +43,18 @@ def engine_of(module: Any, calls: Mapping[str, ctypes.c_void_p], level: int = FA
         engine.raw_register_runtime(name, address)
     engine.initialize()
     return engine
+
+
+def _compile_once(module: Any, name: str) -> None:
+    """Let a function of a module in LLVM's dialect be compiled only once, for its target, in place.
+
+    Engines add a wrapper for this machine to each public function, and call programs by it. LLVM would inline
+    small functions there, and compile these copies too: four times as much code, and not for the target.
+    """
+    functions = module.body.operations
+    function = next(other for other in functions if other.attributes["sym_name"].value == name)
+    function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    function.attributes["no_inline"] = ir.UnitAttr.get()
 
 
 def entry_of(engine: Any, name: str) -> Entry:
@@ -86,6 +102,7 @@ def compiled_kernel(text: str, target: Target, threads: int | None = None) -> Ke
     module = parse(text)
     to_llvm(module, threads)
     make_for(module, target)
+    _compile_once(module, KERNEL)
     _tell_address(module)
     engine = engine_of(module, runtime_calls() if threads else {})
     address = ctypes.c_void_p()
@@ -107,7 +124,7 @@ def _tell_address(module: Any) -> None:
 
 
 class Executable:
-    """A compiled program bound to its arrays.
+    """A compiled program bound to its arrays; it is made within `mlir`.
 
     Args:
         module: The program in LLVM's dialect.
@@ -130,9 +147,9 @@ class Executable:
     ) -> None:
         self._kernels = kernels or {}
         addresses = {name: kernel.address for name, kernel in self._kernels.items()}
-        with mlir():
-            self._engine = engine_of(module, {**(calls or {}), **addresses}, level)
-        self._function = entry_of(self._engine, f"_mlir_ciface_{ENTRY}")
+        _compile_once(module, ENTRY)
+        self._engine = engine_of(module, {**(calls or {}), **addresses}, level)
+        self._function = entry_of(self._engine, INTERFACE)
         self._bind(arrays)
 
     @classmethod

@@ -6,7 +6,8 @@ from typing import Any
 
 from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import ExecutionEngine, ir
-from irgym.envs.linalg.compiling.compiler import ENTRY, CompileError, lower, make_for, mlir, parse
+from irgym.envs.linalg.compiling.compiler import ENTRY, lower, make_for
+from irgym.envs.linalg.compiling.contexts import CompileError, mlir, parse
 from irgym.envs.linalg.compiling.openmp import runtime_calls
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import Program

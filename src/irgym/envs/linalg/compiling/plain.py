@@ -14,15 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import (
-    SHORT_FLOATS,
-    TO_BFLOAT,
-    function_of,
-    has_short_floats,
-    mlir,
-    parse,
-    run_passes,
-)
+from irgym.envs.linalg.compiling.compiler import SHORT_FLOATS, TO_BFLOAT, function_of, has_short_floats
+from irgym.envs.linalg.compiling.contexts import mlir, parse, run_passes
 from irgym.envs.linalg.compiling.executable import Executable
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, Program

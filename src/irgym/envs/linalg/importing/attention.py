@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import run_passes
+from irgym.envs.linalg.compiling.contexts import run_passes
 from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.scheduling.operations import NARROW
 

@@ -10,7 +10,7 @@ from typing import Any
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import captured, copied, within
-from irgym.envs.linalg.compiling.compiler import run_passes
+from irgym.envs.linalg.compiling.contexts import run_passes
 
 TO_LOOPS = "func.func(lower-affine,scf-forall-to-for,scf-parallel-for-to-nested-fors,canonicalize)"
 """Passes that turn all loops into `scf.for`."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import within
-from irgym.envs.linalg.compiling.compiler import run_passes
+from irgym.envs.linalg.compiling.contexts import run_passes
 from irgym.envs.linalg.scheduling.operations import ELEMENTS, FLOATS
 
 MAX_CONSTANT = 16

@@ -10,7 +10,8 @@ from typing import Any
 
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import CompileError, function_of, mlir, parse, run_passes
+from irgym.envs.linalg.compiling.compiler import function_of
+from irgym.envs.linalg.compiling.contexts import CompileError, mlir, parse, run_passes
 from irgym.envs.linalg.scheduling.operations import (
     Access,
     Form,

@@ -11,7 +11,7 @@ from typing import Any
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
 from irgym.envs.linalg.compiling.captures import within
-from irgym.envs.linalg.compiling.compiler import parse, run_passes
+from irgym.envs.linalg.compiling.contexts import parse, run_passes
 from irgym.envs.linalg.importing.attention import write_attention
 from irgym.envs.linalg.importing.buffers import has_buffers, on_tensors, tensor_type
 from irgym.envs.linalg.importing.cleaning import operations, update_signature

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.checking.prepared import LONG, arguments_of, nudged
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import ENTRY, CompileError, mlir, run_passes
+from irgym.envs.linalg.compiling.compiler import ENTRY
+from irgym.envs.linalg.compiling.contexts import CompileError, mlir, run_passes
 from irgym.envs.linalg.compiling.plain import Plain
 from irgym.envs.linalg.importing.cleaning import operations
 from irgym.envs.linalg.importing.description import describe

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import apply, run_passes
+from irgym.envs.linalg.compiling.contexts import apply, run_passes
 from irgym.envs.linalg.importing.cleaning import operations, update_signature
 from irgym.envs.linalg.scheduling.operations import NARROW
 from irgym.envs.linalg.scheduling.script import ANY, transform_module

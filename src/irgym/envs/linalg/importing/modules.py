@@ -13,14 +13,8 @@ from numpy.typing import NDArray
 
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import (
-    ENTRY,
-    CompileError,
-    function_of,
-    mlir,
-    parse,
-    run_passes,
-)
+from irgym.envs.linalg.compiling.compiler import ENTRY, function_of
+from irgym.envs.linalg.compiling.contexts import CompileError, mlir, parse, run_passes
 from irgym.envs.linalg.importing.cleaning import clean, fill_arguments, lift_constants, operations
 from irgym.envs.linalg.importing.entry import entry_of, functions_of, is_public, listed, roots_of
 from irgym.envs.linalg.importing.fusing import fuse_elementwise

@@ -5,7 +5,8 @@ from typing import Any
 
 from irgym.envs.linalg.compiling.bindings import func, ir
 from irgym.envs.linalg.compiling.captures import captured, copied
-from irgym.envs.linalg.compiling.compiler import ENTRY, function_of, mlir, parse
+from irgym.envs.linalg.compiling.compiler import ENTRY, function_of
+from irgym.envs.linalg.compiling.contexts import mlir, parse
 from irgym.envs.linalg.scheduling.script import MARK
 
 COPIED = frozenset({"arith.constant", "tensor.empty"})

@@ -10,7 +10,7 @@ from typing import Any
 
 from irgym.base.errors import ProgramError
 from irgym.envs.linalg.compiling.bindings import ir
-from irgym.envs.linalg.compiling.compiler import SAID, parse, run_passes
+from irgym.envs.linalg.compiling.contexts import SAID, parse, run_passes
 from irgym.envs.linalg.importing.cleaning import operations
 
 torch_dialect: Any = import_module("torch_mlir.dialects.torch")
