@@ -57,8 +57,9 @@ class GraphState:
         by_rule: dict[int, list[Site]] = {}
         for sites in () if self.stopped else self.sites.values():
             for rule, site in sites:
-                if (rule, site.name) not in found:
-                    found[rule, site.name] = (site,)
+                key = rule, site.name
+                if key not in found:
+                    found[key] = (site,)
                     by_rule.setdefault(rule, []).append(site)
         several = {
             (rule, EVERYWHERE): tuple(by_rule[rule]) for rule in sorted(by_rule) if len(by_rule[rule]) > 1

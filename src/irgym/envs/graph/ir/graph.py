@@ -7,6 +7,8 @@ nodes, types and, above all, weights. A node is named by its first output and ke
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
+from itertools import compress
+from operator import is_not
 from types import MappingProxyType
 
 from irgym.base.errors import ScheduleError
@@ -316,8 +318,7 @@ class Graph:
                 graph.__dict__["order"] = order
         gone = [
             value
-            for name in self.nodes
-            if graph.nodes.get(name) is not self.nodes[name]
+            for name in differing(self.nodes, graph.nodes)
             for value in self.nodes[name].results
             if value not in graph.producers
         ]
@@ -325,6 +326,11 @@ class Graph:
             graph.__dict__["sizes"] = along(graph.order, self.sizes, fresh, gone, graph._size_of)
         if "digests" in self.__dict__:
             graph.__dict__["digests"] = along(graph.order, self.digests, fresh, gone, graph._digest_of)
+
+
+def differing(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
+    """Return the names for which the second mapping does not have the object of the first, in order."""
+    return compress(ours, map(is_not, ours.values(), map(theirs.get, ours)))
 
 
 def _types_at(types: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[str, TensorType]:

@@ -74,13 +74,14 @@ def reordered(
         return all(value not in producers or producers[value] in placed for value in node.operands)
 
     for old in before:
-        if old.name == root and not all(place(node) for node in added if nodes.get(node.name) is node):
+        name = old.name
+        now = nodes.get(name)
+        if name == root and not all(place(node) for node in added if nodes.get(node.name) is node):
             return None
-        now = None if old.name in new else nodes.get(old.name)
-        if now is not None and now is old:
-            placed.add(now.name)
-            found.append(now)
-        elif now is not None and not place(now):
+        if now is old:
+            placed.add(name)
+            found.append(old)
+        elif now is not None and name not in new and not place(now):
             return None
     return tuple(found) if len(found) == len(nodes) else None
 
@@ -97,15 +98,15 @@ def along(
     Args:
         order: The nodes in order.
         known: Facts about each value before the change.
-        fresh: Names of the nodes that are new or changed.
+        fresh: Names of the nodes that are new or changed, among them all that used values that are gone.
         gone: Values that no longer exist.
         of: Returns the facts about a node's results, given those about its operands.
     """
-    found, changed = dict(known), set(gone)
-    for value in changed:
+    found, changed = dict(known), set[str]()
+    for value in gone:
         found.pop(value, None)
     for node in order:
-        if node.name in fresh or not changed.isdisjoint(node.operands):
+        if node.name in fresh or (changed and not changed.isdisjoint(node.operands)):
             for value, new in of(node, found):
                 if found.get(value) != new:
                     found[value] = new

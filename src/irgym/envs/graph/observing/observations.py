@@ -87,13 +87,11 @@ class Rows:
         """Return the features of a graph's operators, in their order."""
         if len(self._known) > KNOWN:
             self._known.clear()
-        known, found = self._known, list[_Row]()
+        known = self._known
         for node in graph.nodes.values():
-            row = known.get(id(node))
-            if row is None:
-                row = known[id(node)] = _row(graph, node)  # the row holds the node, so ids are unique
-            found.append(row)
-        return found
+            if id(node) not in known:
+                known[id(node)] = _row(graph, node)  # the row holds the node, so ids are unique
+        return [known[id(node)] for node in graph.nodes.values()]
 
 
 def _row(graph: Graph, node: Node) -> _Row:
@@ -175,10 +173,10 @@ def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return the features of candidates, shape [C, CANDIDATE]."""
     rows = np.zeros((len(candidates), CANDIDATE), dtype=np.float32)
     if candidates:
-        rules = [rule for rule, _ in candidates]
-        last = {rule: place for place, rule in enumerate(rules)}
-        rows[:, :-2] = TRAITS[rules]
-        rows[:, -2] = np.log2([len(sites) for sites in candidates.values()]) / 4
+        rules, _ = zip(*candidates, strict=True)
+        last = dict(zip(rules, range(len(rules)), strict=True))
+        rows[:, :-2] = TRAITS[np.array(rules)]
+        rows[:, -2] = np.log2(np.fromiter(map(len, candidates.values()), np.int64, len(rules))) / 4
         rows[list(last.values()), -1] = 1  # a rule's last candidate covers all of its sites
     return rows
 

@@ -171,6 +171,12 @@ class Operator:
         return None if self.operator == ANY else known
 
     @cached_property
+    def all_given(self) -> str | None:
+        """The name of all operands together, where the only term is such a name."""
+        [term, *others] = self.operands or (None,)
+        return term.name if isinstance(term, Any_) and term.rest and not others else None
+
+    @cached_property
     def parts(self) -> tuple[tuple[int, "Operator"], ...]:
         """Pairs of place and term of the operands that are nodes, as far as their places are fixed."""
         fixed = list(takewhile(lambda term: not (isinstance(term, Any_) and term.rest), self.operands))

@@ -75,8 +75,24 @@ def matches(graph: Graph, pattern: Sequence[Statement], anchor: Node) -> Iterato
         pattern: Statements; each after the first shares a value with the statements before it.
         anchor: The node that the first statement matches.
     """
+    if _wants_twin(pattern) and not _has_twin(graph, anchor):
+        return
     for match in _statement(graph, pattern[0], anchor, EMPTY):
         yield from _others(graph, pattern[1:], match)
+
+
+def _wants_twin(pattern: Sequence[Statement]) -> bool:
+    """Say whether the first two statements have the same operands, all that there are."""
+    given = pattern[0].node.all_given
+    return given is not None and len(pattern) > 1 and pattern[1].node.all_given == given
+
+
+def _has_twin(graph: Graph, node: Node) -> bool:
+    """Say whether another node has the same operands."""
+    users = graph.users.get(node.inputs[0], ()) if node.inputs else ()
+    return len(users) > 1 and any(
+        name != node.name and graph.nodes[name].inputs == node.inputs for name in users
+    )
 
 
 def may_be(graph: Graph, pattern: Operator, node: Node) -> bool:
@@ -124,8 +140,19 @@ def _others(graph: Graph, pattern: Sequence[Statement], match: Match) -> Iterato
             yield from _others(graph, pattern[1:], found)
         return
     for node in _candidates(graph, pattern[0], match):
-        for longer in _statement(graph, pattern[0], node, match):
-            yield from _others(graph, pattern[1:], longer)
+        if _may_follow(pattern[0].node, node, match):
+            for longer in _statement(graph, pattern[0], node, match):
+                yield from _others(graph, pattern[1:], longer)
+
+
+def _may_follow(pattern: Operator, node: Node, match: Match) -> bool:
+    """Say whether a node may extend a match: a quick, necessary condition."""
+    if node.name in match.found:
+        return False
+    if pattern.operators is not None and node.operator not in pattern.operators:
+        return False
+    given = pattern.all_given
+    return given is None or match.values.get(given, node.inputs) == node.inputs
 
 
 def _candidates(graph: Graph, statement: Statement, match: Match) -> Iterator[Node]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
-from irgym.envs.graph.ir.graph import Graph, Rewrite
+from irgym.envs.graph.ir.graph import Graph, Rewrite, differing
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.rewriting.affected import Affected
 from irgym.envs.graph.rewriting.failures import Failures
@@ -129,14 +129,12 @@ class Finder:
 
 def _without(graph: Graph, other: Graph) -> set[str]:
     """Return the names of the nodes of a graph that are not in another."""
-    others = other.nodes
-    return {name for name, node in graph.nodes.items() if others.get(name) is not node}
+    return set(differing(graph.nodes, other.nodes))
 
 
 def _resized(before: Graph, graph: Graph) -> Iterator[str]:
     """Return the names of the nodes that make or use values whose known size changed."""
-    for value, size in graph.sizes.items():
-        if before.sizes.get(value) is not size:
-            yield from graph.users.get(value, ())
-            if value in graph.producers:
-                yield graph.producers[value]
+    for value in differing(graph.sizes, before.sizes):
+        yield from graph.users.get(value, ())
+        if value in graph.producers:
+            yield graph.producers[value]
