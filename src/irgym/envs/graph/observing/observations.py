@@ -171,11 +171,12 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
 
 def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return the features of candidates, shape [C, CANDIDATE]."""
-    rows = np.zeros((len(candidates), CANDIDATE), dtype=np.float32)
+    rows = np.empty((len(candidates), CANDIDATE), dtype=np.float32)
     if candidates:
         rules, _ = zip(*candidates, strict=True)
         last = dict(zip(rules, range(len(rules)), strict=True))
         rows[:, :-2] = TRAITS[np.array(rules)]
+        rows[:, -1] = 0
         rows[:, -2] = np.log2(np.fromiter(map(len, candidates.values()), np.int64, len(rules))) / 4
         rows[list(last.values()), -1] = 1  # a rule's last candidate covers all of its sites
     return rows

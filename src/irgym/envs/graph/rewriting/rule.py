@@ -232,13 +232,13 @@ class Rule:
     def _site(self, graph: Graph, match: Match, block: int, precision: str) -> Site | None:
         """Return the site of a match; None if the rule does not apply."""
         bound = [_several(match.values[name]) for name in self.roots]
-        roots = tuple(value for values in bound for value in values)
-        kept = {maker for name in self.shared for maker in _makers(graph, match, name)}
-        removed = tuple(name for name in match.found if name not in kept)
+        roots = tuple([value for values in bound for value in values])
+        kept = [maker for name in self.shared for maker in _makers(graph, match, name)]
+        removed = match.found.difference(kept) if kept else match.found
         if not self._removable(graph, match, removed, roots):
             return None
-        values = [value for named in match.values.values() for value in _several(named)]
-        if any(value and value not in graph.types for value in values):
+        values = [value for named in match.values.values() for value in _several(named) if value]
+        if not graph.types.keys() >= set(values):
             return None
         if self._fuses and not _in_precision(graph, values, roots, precision):
             return None

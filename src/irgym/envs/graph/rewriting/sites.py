@@ -1,6 +1,7 @@
 """Sites of rules in a graph, updated incrementally from one rewrite to the next."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph, Rewrite, differing
@@ -76,16 +77,19 @@ class Finder:
         )
         found: dict[str, tuple[tuple[int, Site], ...]] = {}
         for name in graph.nodes:
-            places = changed.get(name)
-            fresh = sites.get(name, ())
+            places, fresh = changed.get(name), sites.get(name, ())
+            if not places and not (entangled and fresh):
+                if fresh:
+                    found[name] = fresh
+                continue
             if places:
-                fresh = tuple(pair for pair in fresh if pair[0] not in places)
+                fresh = tuple([pair for pair in fresh if pair[0] not in places])
             if entangled:
                 # A distant rewrite may have made one root depend on another.
-                fresh = tuple(pair for pair in fresh if self.rules[pair[0]].apart(graph, pair[1]))
+                fresh = tuple([pair for pair in fresh if self.rules[pair[0]].apart(graph, pair[1])])
             if places:
                 new = self._at(graph, name, sorted(places))
-                fresh = tuple(sorted([*fresh, *new], key=lambda pair: pair[0]))
+                fresh = tuple(sorted([*fresh, *new], key=itemgetter(0)))
             if fresh:
                 found[name] = fresh
         return found
