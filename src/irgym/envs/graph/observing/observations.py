@@ -47,6 +47,8 @@ sites of the rule."""
 KNOWN = 100_000
 """Limit of the operators in the cache of `Rows`."""
 
+_WIDE = np.pad(TRAITS, ((0, 0), (0, CANDIDATE - TRAITS.shape[1])))
+
 _PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
 
@@ -144,8 +146,11 @@ def _edges(
     Returns:
         Shapes [E, EDGE] and [E, 2].
     """
-    producers = graph.producers
-    makers = [place[producers.get(value, value)] for row in rows for value in row.operands]
+    makers = [
+        place[value] if value in place else place[graph.producers[value]]  # a later result
+        for row in rows
+        for value in row.operands
+    ]
     links = _pairs([len(row.operands) for row in rows], makers)[:, ::-1]
     links[:, 1] += len(graph.inputs)
     return _joined([row.edges for row in rows], EDGE).copy(), np.ascontiguousarray(links)
@@ -171,12 +176,10 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
 
 def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return the features of candidates, shape [C, CANDIDATE]."""
-    rows = np.empty((len(candidates), CANDIDATE), dtype=np.float32)
+    rules = [rule for rule, _ in candidates]
+    rows = _WIDE[np.array(rules, dtype=np.int64)]
     if candidates:
-        rules, _ = zip(*candidates, strict=True)
         last = dict(zip(rules, range(len(rules)), strict=True))
-        rows[:, :-2] = TRAITS[np.array(rules)]
-        rows[:, -1] = 0
         rows[:, -2] = np.log2(np.fromiter(map(len, candidates.values()), np.int64, len(rules))) / 4
         rows[list(last.values()), -1] = 1  # a rule's last candidate covers all of its sites
     return rows
