@@ -64,6 +64,17 @@ def test_avx2_code_is_made_on_an_avx512_machine(backend, schedule, runs, monkeyp
 
 
 @needs_avx512
+@needs_objdump
+def test_an_object_file_is_avx2_code_throughout(tmp_path):
+    task = LINALG.task(URI, target="x86-64-v3")
+    state = replay(task, Schedule.parse("tile_8_16_1 vectorise_0", task.space))
+    path = tmp_path / "program.o"
+    task.export(state, path)
+    found = functions(path)
+    assert found["irgym_program"].fused and not any(code.evex for code in found.values()), found
+
+
+@needs_avx512
 def test_llvm_code_that_is_exported_names_the_target(tmp_path):
     for target, named in (("x86-64-v3", True), (None, False)):
         task = LINALG.task(URI, target=target)

@@ -26,9 +26,8 @@ def of_results(
         weights: By name.
     """
     # All parts have the same length, and the head says how many there are.
-    used = (*node.inputs, *node.captured) if node.captured else node.inputs
-    operands = [values[value] if value in values else _of_weight(value, weights) for value in used]
-    digest = hashed(b"".join([node.head, *operands]))
+    operands = [_of(value, values, weights) for value in (*node.inputs, *node.captured)]
+    digest = hashed(node.head + b"".join(operands))
     if len(node.outputs) == 1:
         return [(node.outputs[0], digest)]
     return [
@@ -55,11 +54,14 @@ def of_graph(
         values: Digests of inputs and of nodes' results.
         weights: By name.
     """
-    whole = [values[value] if value in values else _of_weight(value, weights) for value in outputs]
+    whole = [_of(value, values, weights) for value in outputs]
     return hashed(
         len(whole).to_bytes(4, "little") + b"".join([*whole, *sorted([values[name] for name in nodes])])
     ).hex()
 
 
-def _of_weight(value: str, weights: Mapping[str, Weight]) -> bytes:
-    return bytes.fromhex(weights[value].digest) if value else ABSENT
+def _of(value: str, values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> bytes:
+    found = values.get(value)
+    if found is None:
+        found = bytes.fromhex(weights[value].digest) if value else ABSENT
+    return found

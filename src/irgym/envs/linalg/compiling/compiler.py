@@ -328,5 +328,10 @@ def make_for(module: Any, target: Target) -> None:
         operation.attributes["target_features"] = ir.Attribute.parse(f"#llvm.target_features<[{features}]>")
 
 
+def make_internal(function: Any) -> None:
+    """Hide a function of LLVM's dialect from other modules, within `mlir`: engines add no wrapper to it."""
+    function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+
+
 LLVM_FEATURES = {"abm": "lzcnt", "bmi1": "bmi"}
 """LLVM's names of features that differ from Linux's."""

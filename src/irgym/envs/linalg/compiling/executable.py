@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from irgym.core.target import Target
 from irgym.envs.linalg.compiling.bindings import ExecutionEngine, get_ranked_memref_descriptor, ir
-from irgym.envs.linalg.compiling.compiler import ENTRY, Apart, make_for, to_llvm
+from irgym.envs.linalg.compiling.compiler import ENTRY, Apart, make_for, make_internal, to_llvm
 from irgym.envs.linalg.compiling.contexts import CompileError, parse
 from irgym.envs.linalg.compiling.kernels import KERNEL
 from irgym.envs.linalg.compiling.openmp import runtime_calls
@@ -53,7 +53,7 @@ def _compile_once(module: Any, name: str) -> None:
     """
     functions = module.body.operations
     function = next(other for other in functions if other.attributes["sym_name"].value == name)
-    function.attributes["linkage"] = ir.Attribute.parse("#llvm.linkage<internal>")
+    make_internal(function)
     function.attributes["no_inline"] = ir.UnitAttr.get()
 
 

@@ -5,9 +5,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from irgym.core.target import Target
-from irgym.envs.linalg.compiling.bindings import ExecutionEngine, ir
-from irgym.envs.linalg.compiling.compiler import ENTRY, lower, make_for
-from irgym.envs.linalg.compiling.contexts import CompileError, mlir, parse
+from irgym.envs.linalg.compiling.compiler import ENTRY, lower, make_for, make_internal
+from irgym.envs.linalg.compiling.contexts import mlir, parse
+from irgym.envs.linalg.compiling.executable import engine_of, entry_of
 from irgym.envs.linalg.compiling.openmp import runtime_calls
 from irgym.envs.linalg.importing.description import describe
 from irgym.envs.linalg.scheduling.operations import Program
@@ -33,13 +33,8 @@ def object_file(text: str, script: str, target: Target, threads: int | None, nam
         module = lower(text, script, threads)
         _wrap(module, program, name)
         make_for(module, target)
-        engine = ExecutionEngine(module, opt_level=3, enable_object_dump=True)
-        if threads:
-            for call, address in runtime_calls().items():
-                engine.raw_register_runtime(call, address)
-        engine.initialize()
-        if not engine.raw_lookup(name):  # compiles
-            raise CompileError(f"the compiled program has no function {name}")
+        engine = engine_of(module, runtime_calls() if threads else {})
+        entry_of(engine, name)  # compiles; engines keep their object files
         with TemporaryDirectory() as folder:
             path = Path(folder, "program.o")
             engine.dump_to_object_file(str(path))
@@ -47,11 +42,14 @@ def object_file(text: str, script: str, target: Target, threads: int | None, nam
 
 
 def _wrap(module: Any, program: Program, name: str) -> None:
-    """Add a wrapper function to a module in LLVM's dialect, and make all others internal, in place."""
-    internal = ir.Attribute.parse("#llvm.linkage<internal>")
+    """Add a wrapper function to a module in LLVM's dialect, and make all others internal, in place.
+
+    The engine's wrapper around it stays in the object file, unused. It calls the function: inlined there, a
+    small program would be compiled again, for this machine instead of the target.
+    """
     for function in module.body.operations:
         if function.operation.name == "llvm.func" and len(function.operation.regions[0].blocks):
-            function.attributes["linkage"] = internal
+            make_internal(function)
     # The call is verified together with its callee, so that a declaration of the callee comes first.
     beside = parse(_wrapper(program, name))
     *_, wrapper = beside.body.operations
@@ -82,4 +80,8 @@ def _wrapper(program: Program, name: str) -> str:
     lines.append("llvm.return")
     pointers = ", ".join(f"%p{place}: !llvm.ptr" for place in range(len(arrays)))
     called = f"llvm.func @{ENTRY}({', '.join(types)})"
-    return f"{called}\nllvm.func @{name}({pointers}) {{\n  " + "\n  ".join(lines) + "\n}"
+    return (
+        f"{called}\nllvm.func @{name}({pointers}) attributes {{no_inline}} {{\n  "
+        + "\n  ".join(lines)
+        + "\n}"
+    )
