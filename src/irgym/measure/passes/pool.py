@@ -63,14 +63,9 @@ class PassPool(Generic[R, A]):
         """
         call = f"{self._store}:step"
         wait = self._workers.begin(call, requests, key=_needed, left=_made, weights=sizes, at_once=at_once)
-
-        def results() -> list[A | Failure | None]:
-            return [
-                self._reply(Call(call, (request,)), reply)
-                for request, reply in zip(requests, wait(), strict=True)
-            ]
-
-        return results
+        return lambda: [
+            self._reply(call, request, reply) for request, reply in zip(requests, wait(), strict=True)
+        ]
 
     def call(self, function: str, program: str, path: Path, *arguments: Any) -> Any:
         """Call a function of the store on a module, in the process that probably holds it.
@@ -90,11 +85,11 @@ class PassPool(Generic[R, A]):
         """End the processes."""
         self._workers.close()
 
-    def _reply(self, call: Call, reply: Reply) -> A | Failure | None:
+    def _reply(self, function: str, request: R, reply: Reply) -> A | Failure | None:
         if isinstance(reply, Returned):
             return reply.value
         if isinstance(reply, Raised):
-            raise error_of(call, reply)
+            raise error_of(Call(function, (request,)), reply)
         return Failure(self._reason(reply))
 
     def _reason(self, reply: Reply) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -45,12 +45,15 @@ class Node:
 def node_of(summary: Summary) -> Node:
     """Return the node of a summary from a child process."""
     counts = np.frombuffer(summary.counts, dtype=np.int32)
-    bits = np.frombuffer(summary.possible.to_bytes(_BYTES, "little"), dtype=np.uint8)
-    possible = np.unpackbits(bits, count=len(PASSES), bitorder="little").astype(np.bool_)
-    return Node(counts, int(counts.sum()), summary.entry, possible, summary.analysis)
+    return Node(counts, summary.total, summary.entry, _flags(summary.possible), summary.analysis)
 
 
-_BYTES = -(-len(PASSES) // 8)
+@lru_cache(4096)
+def _flags(bits: int) -> NDArray[np.bool_]:
+    """Return the flags that an integer has as bits, shape [len(PASSES)], read-only."""
+    flags = np.array([bits >> kind & 1 for kind in range(len(PASSES))], dtype=np.bool_)
+    flags.flags.writeable = False
+    return flags
 
 
 PassPath = tuple[int, ...]

@@ -36,12 +36,14 @@ class Summary(NamedTuple):
 
     Attributes:
         counts: Instructions of each opcode in all computations, int32 as bytes.
+        total: Instructions in all computations.
         entry: Instructions of the entry computation.
         possible: A bit for each kind of pass; 0 if the pass has nothing to change.
         analysis: FLOPs, transcendental operations and bytes accessed; None unless requested.
     """
 
     counts: bytes
+    total: int
     entry: int
     possible: int
     analysis: tuple[float, float, float] | None
@@ -100,7 +102,7 @@ class Store(PassStore[Module, Request, Summary]):
         counts, entry, passes = module.summary()
         possible = sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
         analysis = module.analysis() if analysed else None
-        return Summary(counts.tobytes(), entry, possible, analysis)
+        return Summary(counts.tobytes(), module.size, entry, possible, analysis)
 
 
 def read_program(path: str) -> bytes:

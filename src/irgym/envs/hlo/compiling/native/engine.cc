@@ -613,7 +613,10 @@ IRGYM_API int irgym_run(void* module, int pass) {
   auto changed = Passes()[pass].make()->Run(AsModule(module));
   if (Failed(changed)) return -1;
   if (!*changed && AsModule(module)->instruction_count() == count) return 0;
-  return Failed(AsModule(module)->RemoveUnusedComputations()) ? -1 : 1;
+  const bool uncalled = absl::c_any_of(AsModule(module)->computations(), [](const HloComputation* computation) {
+    return computation->IsDeadComputation();
+  });
+  return uncalled && Failed(AsModule(module)->RemoveUnusedComputations()) ? -1 : 1;
 }
 
 IRGYM_API int irgym_verify(void* module) {
