@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph
@@ -53,18 +54,16 @@ class GraphState:
 
         A rule with several sites has another candidate for all of them together, named `EVERYWHERE`.
         """
+        if self.stopped:
+            return {}
         found: dict[tuple[int, str], tuple[Site, ...]] = {}
-        by_rule: dict[int, list[Site]] = {}
-        for sites in () if self.stopped else self.sites.values():
-            for rule, site in sites:
-                key = rule, site.name
-                if key not in found:
-                    found[key] = (site,)
-                    by_rule.setdefault(rule, []).append(site)
-        several = {
-            (rule, EVERYWHERE): tuple(by_rule[rule]) for rule in sorted(by_rule) if len(by_rule[rule]) > 1
-        }
-        return {**found, **several}
+        for rule, site in chain.from_iterable(self.sites.values()):
+            found.setdefault((rule, site.name), (site,))
+        by_rule: dict[int, tuple[Site, ...]] = {}
+        for (rule, _), sites in found.items():
+            by_rule[rule] = by_rule.get(rule, ()) + sites
+        several = {(rule, EVERYWHERE): by_rule[rule] for rule in sorted(by_rule) if len(by_rule[rule]) > 1}
+        return found | several
 
     def __eq__(self, other: object) -> bool:
         return (

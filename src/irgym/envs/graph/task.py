@@ -168,7 +168,7 @@ class GraphTask(Task[GraphState]):
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         for kind in (actions.STOP, actions.STOP_ALL):
             kinds[kind] = self._offers(state, kind)
-        pairs = tuple((rule + 1, name) for rule, name in self.candidates(state))
+        pairs = tuple([(rule + 1, name) for rule, name in self.candidates(state)])
         return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
 
     def _offers(self, state: GraphState, kind: int) -> bool:

@@ -10,26 +10,30 @@ ABSENT = bytes(DIGEST_BYTES)
 """Digest of an operand that is left out."""
 
 
-def of_inputs(inputs: Sequence[str], types: Mapping[str, TensorType]) -> dict[str, bytes]:
-    """Return the digests of a graph's inputs: of their places and types."""
-    return {name: hashed(f"input {place} {types.get(name)}".encode()) for place, name in enumerate(inputs)}
+def of_given(
+    inputs: Sequence[str], types: Mapping[str, TensorType], weights: Mapping[str, Weight]
+) -> dict[str, bytes]:
+    """Return the digests of the values that no node makes: inputs by their places and types, and weights."""
+    places = {name: hashed(f"input {place} {types.get(name)}".encode()) for place, name in enumerate(inputs)}
+    return {"": ABSENT, **of_weights(weights), **places}
 
 
-def of_results(
-    node: Node, values: Mapping[str, bytes], weights: Mapping[str, Weight]
-) -> Iterable[tuple[str, bytes]]:
+def of_weights(weights: Mapping[str, Weight]) -> dict[str, bytes]:
+    """Return the digests of weights."""
+    return {name: bytes.fromhex(weight.digest) for name, weight in weights.items()}
+
+
+def of_results(node: Node, values: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:
     """Return the digests of a node's results.
 
     Args:
         node: The node.
-        values: Digests of inputs and of other nodes' results.
-        weights: By name.
+        values: Digests of the values that it uses; of an empty name for an operand that is left out.
     """
     # All parts have the same length, and the head says how many there are.
-    operands = [_of(value, values, weights) for value in (*node.inputs, *node.captured)]
-    digest = hashed(node.head + b"".join(operands))
+    digest = hashed(node.head + b"".join([values[value] for value in node.given]))
     if len(node.outputs) == 1:
-        return [(node.outputs[0], digest)]
+        return ((node.name, digest),)
     return [
         (value, hashed(digest + place.to_bytes(4, "little")) if place else digest)
         for place, value in enumerate(node.outputs)
@@ -41,7 +45,6 @@ def of_graph(
     outputs: Sequence[str],
     nodes: Iterable[str],
     values: Mapping[str, bytes],
-    weights: Mapping[str, Weight],
 ) -> str:
     """Return the digest of a graph, hexadecimal.
 
@@ -51,17 +54,9 @@ def of_graph(
     Args:
         outputs: Names of the values that a run returns.
         nodes: Names of the nodes.
-        values: Digests of inputs and of nodes' results.
-        weights: By name.
+        values: Digests of all values.
     """
-    whole = [_of(value, values, weights) for value in outputs]
+    whole = [values[value] for value in outputs]
     return hashed(
         len(whole).to_bytes(4, "little") + b"".join([*whole, *sorted([values[name] for name in nodes])])
     ).hex()
-
-
-def _of(value: str, values: Mapping[str, bytes], weights: Mapping[str, Weight]) -> bytes:
-    found = values.get(value)
-    if found is None:
-        found = bytes.fromhex(weights[value].digest) if value else ABSENT
-    return found

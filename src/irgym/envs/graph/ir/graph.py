@@ -156,16 +156,13 @@ class Graph:
 
     @cached_property
     def digests(self) -> Mapping[str, bytes]:
-        """The digests of inputs and of nodes' results.
+        """The digests of all values.
 
         Raises:
             ScheduleError: The graph has a cycle.
         """
-        known = digest.of_inputs(self.inputs, self.types)
-        return along(self.order, known, self.nodes, (), self._digest_of)
-
-    def _digest_of(self, node: Node, known: Mapping[str, bytes]) -> Iterable[tuple[str, bytes]]:
-        return digest.of_results(node, known, self.weights)
+        known = digest.of_given(self.inputs, self.types, self.weights)
+        return along(self.order, known, self.nodes, (), digest.of_results)
 
     @property
     def digest(self) -> str:
@@ -174,7 +171,7 @@ class Graph:
         Raises:
             ScheduleError: The graph has a cycle.
         """
-        return digest.of_graph(self.outputs, self.nodes, self.digests, self.weights)
+        return digest.of_graph(self.outputs, self.nodes, self.digests)
 
     @cached_property
     def order(self) -> tuple[Node, ...]:
@@ -325,7 +322,10 @@ class Graph:
         if "sizes" in self.__dict__:
             graph.__dict__["sizes"] = along(graph.order, self.sizes, fresh, gone, graph._size_of)
         if "digests" in self.__dict__:
-            graph.__dict__["digests"] = along(graph.order, self.digests, fresh, gone, graph._digest_of)
+            given = digest.of_weights(rewrite.weights)
+            graph.__dict__["digests"] = along(
+                graph.order, self.digests, fresh, gone, digest.of_results, given
+            )
 
 
 def differing(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:

@@ -44,6 +44,7 @@ class Node:
         attributes: Pairs of name and value, sorted by name.
         captured: Outer values that subgraphs among the attributes use. They are never renamed.
         name: The name of the node: its first output.
+        given: Inputs and captured values.
         operands: All values that it needs.
         results: All values that it makes.
         head: Digest that tells the node apart from others with the same operands.
@@ -55,6 +56,7 @@ class Node:
     attributes: tuple[tuple[str, Attribute], ...] = ()
     captured: tuple[str, ...] = ()
     name: str = field(init=False, repr=False, compare=False)
+    given: tuple[str, ...] = field(init=False, repr=False, compare=False)
     operands: tuple[str, ...] = field(init=False, repr=False, compare=False)
     results: tuple[str, ...] = field(init=False, repr=False, compare=False)
     head: bytes = field(init=False, repr=False, compare=False)
@@ -63,8 +65,10 @@ class Node:
         """Compute the derived fields, which are read often."""
         used = "".join("1" if value else "0" for value in self.outputs)
         head = f"{self.operator} {self.attributes!r} {len(self.inputs)} {len(self.captured)} {used}".encode()
-        operands = tuple([value for value in (*self.inputs, *self.captured) if value])
+        given = self.inputs + self.captured
+        operands = tuple([value for value in given if value]) if "" in given else given
         object.__setattr__(self, "name", self.outputs[0])
+        object.__setattr__(self, "given", given)
         object.__setattr__(self, "operands", operands)
         object.__setattr__(self, "results", tuple([value for value in self.outputs if value]))
         object.__setattr__(self, "head", hashed(head))

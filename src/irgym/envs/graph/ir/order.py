@@ -1,6 +1,7 @@
 """Topological orders of nodes, and facts about values that are propagated along them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 from irgym.base.errors import ScheduleError
@@ -92,6 +93,7 @@ def along(
     fresh: Collection[str],
     gone: Iterable[str],
     of: Callable[[Node, Mapping[str, T]], Iterable[tuple[str, T]]],
+    given: Mapping[str, T] = MappingProxyType({}),
 ) -> dict[str, T]:
     """Return facts about values, propagated again from the nodes that changed.
 
@@ -101,10 +103,12 @@ def along(
         fresh: Names of the nodes that are new or changed, among them all that used values that are gone.
         gone: Values that no longer exist.
         of: Returns the facts about a node's results, given those about its operands.
+        given: Facts about new values that no node makes.
     """
     found, changed = dict(known), set[str]()
     for value in gone:
         found.pop(value, None)
+    found.update(given)
     for node in order:
         if node.name in fresh or (changed and not changed.isdisjoint(node.operands)):
             for value, new in of(node, found):

@@ -1,9 +1,9 @@
 """Observations of graphs, for policies and Gymnasium."""
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, repeat
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,8 +56,7 @@ def _log(number: float) -> float:
     return math.log2(1 + number) / 16
 
 
-@dataclass(frozen=True)
-class _Row:
+class _Row(NamedTuple):
     """Features of an operator that do not depend on the users of its result.
 
     Attributes:
@@ -89,11 +88,12 @@ class Rows:
         """Return the features of a graph's operators, in their order."""
         if len(self._known) > KNOWN:
             self._known.clear()
-        known = self._known
-        for node in graph.nodes.values():
-            if id(node) not in known:
-                known[id(node)] = _row(graph, node)  # the row holds the node, so ids are unique
-        return [known[id(node)] for node in graph.nodes.values()]
+        rows = [self._known.get(id(node)) for node in graph.nodes.values()]
+        return [row or self._new(graph, node) for row, node in zip(rows, graph.nodes.values(), strict=True)]
+
+    def _new(self, graph: Graph, node: Node) -> _Row:
+        row = self._known[id(node)] = _row(graph, node)  # the row holds the node, so ids are unique
+        return row
 
 
 def _row(graph: Graph, node: Node) -> _Row:
@@ -111,7 +111,7 @@ def _row(graph: Graph, node: Node) -> _Row:
     )
 
 
-def _joined(parts: Sequence[bytes], width: int) -> NDArray[np.float32]:
+def _joined(parts: Iterable[bytes], width: int) -> NDArray[np.float32]:
     return np.frombuffer(b"".join(parts), dtype=np.float32).reshape(-1, width)
 
 
@@ -120,40 +120,39 @@ def _last_sizes(kind: TensorType | None) -> list[float]:
     return [0.0] * (SIZES - len(last)) + last
 
 
-def _nodes(graph: Graph, rows: Sequence[_Row]) -> NDArray[np.float32]:
-    """Return the features of inputs and operators, shape [N, NODE]."""
-    first, users = len(graph.inputs), graph.users
-    nodes = np.zeros((first + len(rows), NODE), dtype=np.float32)
+def _nodes(graph: Graph, kinds: Sequence[int], numbers: Iterable[bytes]) -> NDArray[np.float32]:
+    """Return the features of inputs and operators, shape [N, NODE].
+
+    Args:
+        graph: The graph.
+        kinds: Of its operators; see `_Row`.
+        numbers: Of its operators; see `_Row`.
+    """
+    first = len(graph.inputs)
+    nodes = np.zeros((first + len(kinds), NODE), dtype=np.float32)
     nodes[:first, 0] = 1
-    if rows:
-        nodes[np.arange(first, len(nodes)), [row.kind for row in rows]] = 1
-        nodes[first:, -4:-1] = _joined([row.numbers for row in rows], 3)
-        counts = np.array([len(users.get(row.node.name, ())) for row in rows], dtype=np.float32)
+    if kinds:
+        nodes[np.arange(first, len(nodes)), kinds] = 1
+        nodes[first:, -4:-1] = _joined(numbers, 3)
+        counts = np.array([*map(len, map(graph.users.get, graph.nodes, repeat(())))], dtype=np.float32)
         nodes[first:, -1] = np.log2(1 + counts) / 16
     return nodes
 
 
-def _edges(
-    graph: Graph, rows: Sequence[_Row], place: Mapping[str, int]
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """Return the features of operands, weights excluded, and the nodes that they connect.
+def _links(graph: Graph, operands: Sequence[tuple[str, ...]], place: Mapping[str, int]) -> NDArray[np.int64]:
+    """Return the nodes that operands connect, shape [E, 2].
 
     Args:
         graph: The graph.
-        rows: Features of its operators.
+        operands: Of its operators; see `_Row`.
         place: The rows of inputs and operators, by name.
-
-    Returns:
-        Shapes [E, EDGE] and [E, 2].
     """
-    makers = [
-        place[value] if value in place else place[graph.producers[value]]  # a later result
-        for row in rows
-        for value in row.operands
-    ]
-    links = _pairs([len(row.operands) for row in rows], makers)[:, ::-1]
+    later = graph.producers.keys() - graph.nodes.keys()  # operators are named after their first results
+    place = {**place, **{value: place[graph.producers[value]] for value in later}}
+    makers = [*map(place.__getitem__, chain.from_iterable(operands))]
+    links = _pairs([*map(len, operands)], makers)[:, ::-1]
     links[:, 1] += len(graph.inputs)
-    return _joined([row.edges for row in rows], EDGE).copy(), np.ascontiguousarray(links)
+    return np.ascontiguousarray(links)
 
 
 def _pairs(counts: Sequence[int], others: Sequence[int]) -> NDArray[np.int64]:
@@ -177,7 +176,7 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
 def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return the features of candidates, shape [C, CANDIDATE]."""
     rules = [rule for rule, _ in candidates]
-    rows = _WIDE[np.array(rules, dtype=np.int64)]
+    rows = _WIDE.take(rules, axis=0) if rules else np.empty((0, CANDIDATE), dtype=np.float32)
     if candidates:
         last = dict(zip(rules, range(len(rules)), strict=True))
         rows[:, -2] = np.log2(np.fromiter(map(len, candidates.values()), np.int64, len(rules))) / 4
@@ -190,19 +189,19 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
     graph = state.graph.measured
     candidates: Candidates = task.candidates(state)
     rows: list[_Row] = task.rows.of(graph)
+    _, kinds, numbers, operands, edges = zip(*rows, strict=True) if rows else [()] * len(_Row._fields)
     place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
-    edges, links = _edges(graph, rows, place)
     about = [
         sites[0].members
         if len(sites) == 1
-        else [*dict.fromkeys([name for site in sites for name in site.members])]
+        else [*dict.fromkeys(chain.from_iterable([site.members for site in sites]))]
         for sites in candidates.values()
     ]
-    members = _pairs([len(names) for names in about], [place[name] for names in about for name in names])
+    members = _pairs([*map(len, about)], [*map(place.__getitem__, chain.from_iterable(about))])
     return GraphObservation(
-        _nodes(graph, rows),
-        edges,
-        links,
+        _nodes(graph, kinds, numbers),
+        _joined(edges, EDGE).copy(),
+        _links(graph, operands, place),
         _whole(task, state, len(candidates)),
         _candidates(candidates),
         members,

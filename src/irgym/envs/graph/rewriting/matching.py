@@ -75,19 +75,17 @@ def matches(graph: Graph, pattern: Sequence[Statement], anchor: Node) -> Iterato
         pattern: Statements; each after the first shares a value with the statements before it.
         anchor: The node that the first statement matches.
     """
-    if _wants_twin(pattern) and not _has_twin(graph, anchor):
-        return
     for match in _statement(graph, pattern[0], anchor, EMPTY):
         yield from _others(graph, pattern[1:], match)
 
 
-def _wants_twin(pattern: Sequence[Statement]) -> bool:
+def wants_twin(pattern: Sequence[Statement]) -> bool:
     """Say whether the first two statements have the same operands, all that there are."""
     given = pattern[0].node.all_given
     return given is not None and len(pattern) > 1 and pattern[1].node.all_given == given
 
 
-def _has_twin(graph: Graph, node: Node) -> bool:
+def has_twin(graph: Graph, node: Node) -> bool:
     """Say whether another node has the same operands."""
     users = graph.users.get(node.inputs[0], ()) if node.inputs else ()
     return len(users) > 1 and any(

@@ -8,7 +8,7 @@ from irgym.envs.graph.ir.graph import Graph, Rewrite, differing
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.rewriting.affected import Affected
 from irgym.envs.graph.rewriting.failures import Failures
-from irgym.envs.graph.rewriting.matching import fits, may_be
+from irgym.envs.graph.rewriting.matching import fits, has_twin, may_be, wants_twin
 from irgym.envs.graph.rewriting.rule import Rule, Site
 
 Sites: TypeAlias = Mapping[str, tuple[tuple[int, Site], ...]]
@@ -37,6 +37,7 @@ class Finder:
             ]
             for operator in {operator for operators in anchors for operator in operators or ()}
         }
+        self._twins = frozenset(place for place, rule in enumerate(self.rules) if wants_twin(rule.pattern))
         self._fitting: dict[tuple[str, ...], frozenset[int]] = {}
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
         self._affected = Affected(patterns)
@@ -98,6 +99,8 @@ class Finder:
         """Return the sites of some rules at a node."""
         node = graph.nodes[name]
         fitting = self._of_operators(graph, node)
+        if not has_twin(graph, node):
+            fitting = fitting - self._twins
         for place in places:
             if place in fitting and may_be(graph, self._firsts[place], node):
                 for site in self.rules[place].sites(graph, node, self.block, failures=self.failures):
