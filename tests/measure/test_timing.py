@@ -1,6 +1,7 @@
 import math
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -138,6 +139,44 @@ def test_threads_that_wake_up_late_at_first_do_not_shorten_samples(clock):
     baseline, _ = clock.candidate(1_000)
     pairs = interleave(run, baseline, rounds=15, timing=threads)
     assert [ours_ns for ours_ns, _ in pairs] == pytest.approx([100] * 15, rel=0.05)
+
+
+def spin(seconds):
+    """Return a running thread that computes for so long."""
+    end = time.perf_counter() + seconds
+
+    def compute():
+        while time.perf_counter() < end:
+            pass
+
+    thread = threading.Thread(target=compute, daemon=True)
+    thread.start()
+    return thread
+
+
+def test_threads_of_one_candidate_are_asleep_before_the_other_is_timed():
+    spinning = [spin(0.0)]
+    seen = []
+
+    def ours(repetitions):
+        seen.append(spinning[0].is_alive())
+        time.sleep(1e-4)
+
+    def theirs(repetitions):
+        spinning[0].join()
+        spinning[0] = spin(0.15)
+
+    interleave(ours, theirs, rounds=2, timing=Timing(sample_ns=1, retakes=0, clock="process"))
+    assert len(seen) > 4 and not any(seen)
+
+
+def test_settling_is_quick_where_nothing_spins_and_ends_at_last():
+    started = time.perf_counter()
+    timing.settle()
+    assert time.perf_counter() - started < 0.3
+    spin(2 * timing.PATIENCE_S)
+    timing.settle()
+    assert time.perf_counter() - started < 0.5 + 1.5 * timing.PATIENCE_S
 
 
 def test_disturbed_rounds_are_taken_again(clock):

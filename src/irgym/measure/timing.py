@@ -25,6 +25,15 @@ SHORT_NS = 2_000_000
 SETTLE_NS = 50_000_000
 """Time after which the threads of a library no longer wait for work, in nanoseconds."""
 
+LOOK_S = 0.02
+"""Seconds over which `settle` looks at this process's processor time, which Linux updates at its ticks."""
+
+SPINNING = 0.1
+"""Share of that time from which on a thread of this process is spinning."""
+
+PATIENCE_S = 1.0
+"""Greatest time in seconds for which `settle` waits."""
+
 QUIET_S = 1.0
 """Least interval between signs of life of a worker that times: the reader disturbs the timing."""
 
@@ -118,8 +127,12 @@ def interleave(
     more frequent order decides: a model of 0.6 ms timed against itself was 0.93 as fast, in the median of
     eight comparisons. Judge by the median of the rounds' ratios.
 
-    Where samples are short, both run once more before each round, untimed: between rounds, caches cool. A
-    program of 80 us timed against itself was 0.97 as fast without that.
+    Where samples are short, each round begins with untimed ones: between rounds, caches cool. A program of
+    80 us timed against itself was 0.97 as fast without that.
+
+    With threads, a sample that follows one of the other candidate waits until its threads are asleep, and
+    begins after an untimed one. Threads of OpenBLAS spin for a tenth of a second after a product: kernels on
+    two threads, timed meanwhile, looked half as fast as numpy's where they were equal.
 
     In an isolated worker, the call's time limit restarts periodically: on a busy machine, retaken rounds may
     add up to more.
@@ -139,14 +152,20 @@ def interleave(
         runs = (ours, baseline)
         estimates = [_warm(run, timing) for run in runs]
         repeats = [_repeats(run, each, timing) for run, each in zip(runs, estimates, strict=True)]
+        threads = timing.clock == "process"
         short = max(estimates[0], timing.sample_ns) < SHORT_NS
+        ran = 1
         kept: list[tuple[float, float]] = []
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
             taken: tuple[list[_Sample], list[_Sample]] = ([], [])
-            for which in (1, 0) if short else ():
+            for which in (1, 0) if short and not threads else ():
                 runs[which](repeats[which])
             for which in (0, 1, 1, 0):
+                if threads and (which != ran or (short and not taken[0])):
+                    settle()
+                    runs[which](repeats[which])
+                ran = which
                 before()
                 taken[which].append(_timed(runs[which], repeats[which], timing))
             calm = all(stretch.calm for each in taken for stretch in each)
@@ -160,6 +179,16 @@ def interleave(
             if len(kept) == rounds or long:
                 break
     return (kept + spare)[:rounds]
+
+
+def settle() -> None:
+    """Wait until no thread of this process computes or spins, but not longer than `PATIENCE_S`."""
+    begin = time.perf_counter()
+    while time.perf_counter() - begin < PATIENCE_S:
+        looked, used = time.perf_counter(), time.process_time()
+        time.sleep(LOOK_S)
+        if time.process_time() - used < SPINNING * (time.perf_counter() - looked):
+            return
 
 
 def _collect(

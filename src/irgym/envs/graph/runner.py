@@ -26,9 +26,6 @@ Pairs: TypeAlias = list[tuple[float, float]]
 STAGE_SAMPLE_NS = 10_000_000
 """Shortest sample when two states are timed in turn, since they may differ by little."""
 
-REST_S = 0.05
-"""Pause in seconds, before another program is timed, in which spinning threads fall asleep."""
-
 
 def warm(path: str) -> None:
     """Compute the expected results of a measurement.
@@ -141,10 +138,6 @@ def compare(
     theirs = prepared(baseline, Original(uri, path, cases, threads))
     program = Program(graph, model_at(path).weights, threads, level)
 
-    def rest() -> None:
-        if theirs.lingers:
-            time.sleep(REST_S)
-
     timed: list[Pairs] = []
     for case, their in zip(cases, theirs.on, strict=True):
         their.run(1)
@@ -158,7 +151,7 @@ def compare(
         if not said.ok:
             detail = _at(case, said.detail)
             raise IrgymError(f"the rewriting gives wrong results ({detail}): please report a bug of irgym")
-        timed.append(interleave(ours.run, their.run, rounds, timing_of(threads), rest))
+        timed.append(interleave(ours.run, their.run, rounds, timing_of(threads)))
     versus = Versus.of(_means(cases, timed), f"{theirs.detail}, {threads_text(threads)}")
     if len(cases) == 1:
         return versus

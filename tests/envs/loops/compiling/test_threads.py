@@ -1,5 +1,9 @@
 """Kernels on several threads: correct results, and every thread waits for the others."""
 
+import os
+import sys
+import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -14,7 +18,7 @@ from irgym.envs.loops.compiling import backends
 from irgym.envs.loops.compiling.backends import BACKENDS, ThreadedBackend, backend, preferred, threads_of
 from irgym.envs.loops.compiling.export import export
 from irgym.envs.loops.compiling.lower import rows_of
-from irgym.envs.loops.compiling.threads import shares
+from irgym.envs.loops.compiling.threads import ASLEEP, keep_off_this_core, shares
 from irgym.envs.loops.nest import Nest, initial_nest, parse_nest
 from irgym.envs.loops.programs.contraction import Contraction, matmul, parse_uri
 from irgym.measure import machine
@@ -101,10 +105,9 @@ def test_a_thread_waits_for_the_others_after_each_run() -> None:
     c = np.zeros(contraction.shapes[2], dtype=np.float32)
     addresses = [array.ctypes.data for array in (a, b, c)]
     with closing(ThreadedBackend(preferred(), 2).compile(contraction, parse_nest("m k n"))) as team:
-        team.run(*addresses, 1)
-        team._barrier.value = 0
-        for order in team._orders:
-            order.repetitions, order.expected = 5, 0
+        for order, (of_a, of_b, of_c) in zip(team._orders, team._begins, strict=True):
+            order.a, order.b, order.c = addresses[0] + of_a, addresses[1] + of_b, addresses[2] + of_c
+            order.repetitions = 5
         with ThreadPoolExecutor(1) as pool:
             first = pool.submit(team._driver.run, team._orders[0])
             with pytest.raises(TimeoutError):
@@ -113,6 +116,59 @@ def test_a_thread_waits_for_the_others_after_each_run() -> None:
             team._driver.run(team._orders[1])
             first.result(timeout=5)
         assert team._barrier.value == 2 * 5
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
+    """The orders for which threads were started."""
+    found: list[object] = []
+    submit = ThreadPoolExecutor.submit
+
+    def noted(pool, function, order):
+        found.append(order)
+        return submit(pool, function, order)
+
+    monkeypatch.setattr(ThreadPoolExecutor, "submit", noted)
+    return found
+
+
+def test_a_thread_that_waits_for_work_is_not_started_again(starts: list[object]) -> None:
+    contraction = matmul(2, 8, 8)
+    arrays = [*contraction.random_inputs(0), np.zeros(contraction.shapes[2], dtype=np.float32)]
+    with closing(ThreadedBackend(preferred(), 2).compile(contraction, parse_nest("m k n"))) as team:
+        team.run(*[array.ctypes.data for array in arrays], 1)
+        served = team._serving[0]
+        served.result(timeout=5)
+        assert team._orders[1].state == ASLEEP
+        for _ in range(50):
+            team.run(*[array.ctypes.data for array in arrays], 1)
+    assert 2 <= len(starts) < 50
+
+
+def test_no_order_is_lost_whenever_it_comes() -> None:
+    contraction = matmul(2, 8, 8)
+    a, b = contraction.random_inputs(0)
+    c = np.zeros(contraction.shapes[2], dtype=np.float32)
+    wanted = contraction.reference(a, b)
+    rng = np.random.default_rng(0)
+    with closing(ThreadedBackend(preferred(), 2).compile(contraction, parse_nest("m k n"))) as team:
+        for _ in range(400):
+            c[...] = 7
+            team.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 1)
+            np.testing.assert_allclose(c, wanted, rtol=1e-5, atol=1e-5)
+            time.sleep(rng.uniform(0, 0.002))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot pin threads")
+def test_threads_keep_off_the_core_of_the_caller() -> None:
+    cores = os.sched_getaffinity(0)
+    if len(cores) < 2:
+        pytest.skip("needs two cores")
+    with ThreadPoolExecutor(1) as pool:
+        thread = pool.submit(threading.get_native_id).result()
+        keep_off_this_core([thread])
+        assert len(os.sched_getaffinity(thread)) == len(cores) - 1
+        assert os.sched_getaffinity(0) == cores
 
 
 def test_names_say_the_threads(monkeypatch: pytest.MonkeyPatch) -> None:

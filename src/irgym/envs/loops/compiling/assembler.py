@@ -147,9 +147,19 @@ def increment_memory_locked(base: int) -> bytes:
     return b"\xf0" + _prefix(0, base) + b"\xff" + _short(0, base, 0)
 
 
-def compare_memory(base: int, register: int) -> bytes:
-    """Encode `cmp dword ptr [base], r32`."""
-    return _prefix(register, base) + b"\x39" + _short(register, base, 0)
+def compare_memory(base: int, displacement: int, register: int) -> bytes:
+    """Encode `cmp dword ptr [base + displacement], r32`; the displacement is from -128 to 127."""
+    return _prefix(register, base) + b"\x39" + _short(register, base, displacement)
+
+
+def store_low(base: int, displacement: int, register: int) -> bytes:
+    """Encode `mov dword ptr [base + displacement], r32`; the displacement is from -128 to 127."""
+    return _prefix(register, base) + b"\x89" + _short(register, base, displacement)
+
+
+def exchange_memory(base: int, displacement: int, register: int) -> bytes:
+    """Encode `xchg dword ptr [base + displacement], r32`, atomic; the displacement is from -128 to 127."""
+    return _prefix(register, base) + b"\x87" + _short(register, base, displacement)
 
 
 def call_memory(base: int, displacement: int) -> bytes:
@@ -167,9 +177,9 @@ def jump(distance: int) -> bytes:
     return b"\xeb" + (distance - 2).to_bytes(1, "little", signed=True)
 
 
-def jump_if_not_less(distance: int) -> bytes:
-    """Encode `jge` by `distance` bytes, from -126 to 129, relative to the start of this instruction."""
-    return b"\x7d" + (distance - 2).to_bytes(1, "little", signed=True)
+def jump_if_not_negative(distance: int) -> bytes:
+    """Encode `jns` by `distance` bytes, from -126 to 129, relative to the start of this instruction."""
+    return b"\x79" + (distance - 2).to_bytes(1, "little", signed=True)
 
 
 def _prefix(register: int, base: int) -> bytes:

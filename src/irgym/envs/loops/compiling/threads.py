@@ -3,13 +3,22 @@
 The threads are Python's, which run in parallel while they are in machine code. There they run a small loop
 around the kernel, the driver: a run, then a barrier. So the time of repeated runs includes the barriers, but
 not the start of the threads.
+
+After its last run, a thread waits in machine code for further work, as those of OpenBLAS and OpenMP do: waking
+it takes longer than many kernels.
+
+Linux may start a thread on the core of the one that wakes it. There it would wait until that one, which waits
+at the barrier, has used up its time slice: 4 ms. So the other threads keep off the caller's core.
 """
 
 import ctypes
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+import os
+import sys
+import threading
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cache
+from typing import Any
 
 from irgym.envs.loops.compiling import assembler as asm
 from irgym.envs.loops.compiling.executable import Compiled
@@ -28,7 +37,8 @@ class _Order(ctypes.Structure):
         repetitions: Number of runs of the kernel, at least one.
         barrier: Address of the total number of arrivals of all threads, 32 bits.
         threads: Number of threads.
-        expected: Number of arrivals at which the next run may start.
+        expected: Number of arrivals at which the next run may start, modulo 2**32.
+        state: `WAITING`, `ORDERED` or `ASLEEP`.
     """
 
     _fields_ = (
@@ -41,59 +51,121 @@ class _Order(ctypes.Structure):
         ("barrier", ctypes.c_int64),
         ("threads", ctypes.c_int32),
         ("expected", ctypes.c_int32),
+        ("state", ctypes.c_int32),
     )
 
 
-_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+WAITING, ORDERED, ASLEEP = 0, 1, 2
+"""States of a thread: it computes or waits in machine code, has an order that it has not begun, or left."""
+
+LOOKS = 20_000
+"""Number of times that a thread looks for a further order before it leaves: half a millisecond or more."""
+
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_EXCHANGE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
 
 
-def _driver() -> bytes:
-    """Return the code of `void drive(struct order *)` in the System V ABI."""
+def _at(field: str) -> int:
+    return int(getattr(_Order, field).offset)
+
+
+def _run_code() -> bytes:
+    """Return code that carries out the order at rbx."""
     order, left, arrivals, expected = asm.RBX, asm.R12, asm.RAX, asm.RCX
-    saved = (asm.RBX, asm.R12, asm.RBP)  # RBP only aligns the stack
-
-    def at(field: str) -> int:
-        return int(getattr(_Order, field).offset)
-
     run = b"".join(
         (
-            asm.load(asm.RDI, order, at("a")),
-            asm.load(asm.RSI, order, at("b")),
-            asm.load(asm.RDX, order, at("c")),
-            asm.load(asm.R8, order, at("workspace")),
+            asm.load(asm.RDI, order, _at("a")),
+            asm.load(asm.RSI, order, _at("b")),
+            asm.load(asm.RDX, order, _at("c")),
+            asm.load(asm.R8, order, _at("workspace")),
             asm.move_immediate(asm.RCX, 1),
-            asm.call_memory(order, at("function")),
-            asm.load(arrivals, order, at("barrier")),
-            asm.load_low(expected, order, at("threads")),
-            asm.add_to_memory(order, at("expected"), expected),
-            asm.load_low(expected, order, at("expected")),
+            asm.call_memory(order, _at("function")),
+            asm.load(arrivals, order, _at("barrier")),
+            asm.load_low(expected, order, _at("threads")),
+            asm.add_to_memory(order, _at("expected"), expected),
+            asm.load_low(expected, order, _at("expected")),
             asm.increment_memory_locked(arrivals),
         )
     )
-    compare, rest = asm.compare_memory(arrivals, expected), asm.pause()
-    skip = asm.jump_if_not_less(2 + len(rest) + 2)
-    wait = compare + skip + rest
+    compare, rest = asm.compare_memory(arrivals, 0, expected), asm.pause()
+    wait = compare + asm.jump_if_not_negative(2 + len(rest) + 2) + rest
     wait += asm.jump(-len(wait))
     again = asm.decrement(left)
     again += asm.jump_if_not_zero(-len(run) - len(wait) - len(again))
-    start = b"".join(map(asm.push, saved)) + asm.move(order, asm.RDI)
-    start += asm.load(left, order, at("repetitions"))
-    return start + run + wait + again + b"".join(map(asm.pop, reversed(saved))) + asm.ret()
+    return asm.load(left, order, _at("repetitions")) + run + wait + again
 
 
-@dataclass(frozen=True)
+def _function(body: bytes) -> bytes:
+    """Return a function of the System V ABI, which has its argument in rbx."""
+    saved = (asm.RBX, asm.R12, asm.RBP)  # RBP only aligns the stack
+    start = b"".join(map(asm.push, saved)) + asm.move(asm.RBX, asm.RDI)
+    return start + body + b"".join(map(asm.pop, reversed(saved))) + asm.ret()
+
+
+def _serve_code() -> bytes:
+    """Return code that carries out the order at rbx and those that follow soon, and then says `ASLEEP`."""
+    order, state, looks = asm.RBX, _at("state"), asm.RCX
+    code = asm.clear_eax() + asm.store_low(order, state, asm.RAX) + _run_code()
+    code += asm.move_immediate(looks, LOOKS)
+    look = asm.clear_eax() + asm.compare_memory(order, state, asm.RAX)
+    look += asm.jump_if_not_zero(-len(code) - len(look))
+    look += asm.pause() + asm.decrement(looks)
+    look += asm.jump_if_not_zero(-len(look))
+    code += look + asm.move_immediate(asm.RAX, ASLEEP) + asm.exchange_memory(order, state, asm.RAX)
+    code += asm.add_immediate(asm.RAX, 0)
+    return code + asm.jump_if_not_zero(-len(code))  # an order came at the last moment
+
+
 class _Driver:
-    """The driver in memory, for the lifetime of the process."""
+    """The drivers in memory, for the lifetime of the process."""
 
-    buffer: ExecutableBuffer
+    def __init__(self) -> None:
+        """Load them.
+
+        Raises:
+            OSError: The system is out of memory, or forbids executable memory.
+        """
+        give = asm.move_immediate(asm.RAX, ORDERED) + asm.exchange_memory(asm.RDI, _at("state"), asm.RAX)
+        codes = _function(_run_code()), _function(_serve_code()), give + asm.ret()
+        self._buffers = [ExecutableBuffer(code) for code in codes]
+        run, serve, give_order = (buffer.address for buffer in self._buffers)
+        self._run, self._serve, self._give = _RUN(run), _RUN(serve), _EXCHANGE(give_order)
 
     def run(self, order: _Order) -> None:
-        _FUNCTION(self.buffer.address)(ctypes.addressof(order))
+        """Carry out an order."""
+        self._run(ctypes.addressof(order))
+
+    def serve(self, order: _Order) -> None:
+        """Carry out an order, and those given soon after it."""
+        self._serve(ctypes.addressof(order))
+
+    def give(self, order: _Order) -> bool:
+        """Give an order to the thread that serves it; return false if none does."""
+        return self._give(ctypes.addressof(order)) != ASLEEP
 
 
 @cache
 def _loaded() -> _Driver:
-    return _Driver(ExecutableBuffer(_driver()))
+    return _Driver()
+
+
+@cache
+def _libc() -> Any:
+    return ctypes.CDLL(None)
+
+
+def keep_off_this_core(threads: Iterable[int]) -> None:
+    """Let other threads run on the calling thread's cores except the one that it is on, if there is another.
+
+    Args:
+        threads: Their native identifiers.
+    """
+    if sys.platform != "linux":
+        return
+    others = os.sched_getaffinity(0) - {int(_libc().sched_getcpu())}
+    for thread in threads if others else ():
+        if os.sched_getaffinity(thread) != others:
+            os.sched_setaffinity(thread, others)
 
 
 def shares(contraction: Contraction, threads: int) -> list[int]:
@@ -138,6 +210,7 @@ class Team:
                 workspace=kernel.workspace,
                 barrier=ctypes.addressof(self._barrier),
                 threads=len(kernels),
+                state=ASLEEP,
             )
             for kernel in kernels
         ]
@@ -145,21 +218,27 @@ class Team:
         steps = _row_bytes(contraction)
         self._begins = [tuple(step * row for step in steps) for row in first]
         self._driver = _loaded()
-        self._pool = ThreadPoolExecutor(max(1, len(kernels) - 1))
+        self._threads: list[int] = []
+        self._serving: dict[int, Future[None]] = {}
+        self._pool = ThreadPoolExecutor(
+            max(1, len(kernels) - 1), initializer=lambda: self._threads.append(threading.get_native_id())
+        )
 
     def run(self, a: int, b: int, c: int, repetitions: int) -> None:
         """Run the kernel `repetitions` times (at least once) on the tensors at these addresses."""
-        self._barrier.value = 0
         for order, (of_a, of_b, of_c) in zip(self._orders, self._begins, strict=True):
             order.a, order.b, order.c = a + of_a, b + of_b, c + of_c
-            order.repetitions, order.expected = repetitions, 0
-        others = [self._pool.submit(self._driver.run, order) for order in self._orders[1:]]
+            order.repetitions = repetitions
+        keep_off_this_core(self._threads)
+        for place, order in enumerate(self._orders[1:]):
+            if not self._driver.give(order):
+                self._serving[place] = self._pool.submit(self._driver.serve, order)
         self._driver.run(self._orders[0])
-        for other in others:
-            other.result()
 
     def close(self) -> None:
         """End the threads and free the machine code; `run` must not be called after it."""
         self._pool.shutdown()
+        for serving in self._serving.values():
+            serving.result()
         for kernel in self._kernels:
             kernel.close()
