@@ -4,8 +4,8 @@ The threads are Python's, which run in parallel while they are in machine code. 
 around the kernel, the driver: a run, then a barrier. So the time of repeated runs includes the barriers, but
 not the start of the threads.
 
-After its last run, a thread waits in machine code for further work, as those of OpenBLAS and OpenMP do: waking
-it takes longer than many kernels.
+After its last run, a thread waits in machine code for further work, as those of OpenBLAS and OpenMP do:
+waking it takes longer than many kernels.
 
 Linux may start a thread on the core of the one that wakes it. There it would wait until that one, which waits
 at the barrier, has used up its time slice: 4 ms. So the other threads keep off the caller's core.
