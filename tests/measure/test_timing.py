@@ -166,7 +166,7 @@ def test_threads_of_one_candidate_are_asleep_before_the_other_is_timed():
         spinning[0].join()
         spinning[0] = spin(0.15)
 
-    interleave(ours, theirs, rounds=2, timing=Timing(sample_ns=1, retakes=0, clock="process"))
+    interleave(ours, theirs, rounds=2, timing=Timing(sample_ns=1, retakes=0), settling=True)
     assert len(seen) > 4 and not any(seen)
 
 
@@ -174,9 +174,10 @@ def test_settling_is_quick_where_nothing_spins_and_ends_at_last():
     started = time.perf_counter()
     timing.settle()
     assert time.perf_counter() - started < 0.3
-    spin(2 * timing.PATIENCE_S)
+    started, spinning = time.perf_counter(), spin(1.5 * timing.PATIENCE_S)
     timing.settle()
-    assert time.perf_counter() - started < 0.5 + 1.5 * timing.PATIENCE_S
+    assert timing.PATIENCE_S <= time.perf_counter() - started < 1.4 * timing.PATIENCE_S
+    spinning.join()
 
 
 def test_disturbed_rounds_are_taken_again(clock):

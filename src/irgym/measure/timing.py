@@ -119,6 +119,7 @@ def interleave(
     rounds: int = 15,
     timing: Timing = DEFAULT_TIMING,
     before: Callable[[], object] = lambda: None,
+    settling: bool = False,
 ) -> list[tuple[float, float]]:
     """Time two candidates in turn, so that disturbances of the machine affect both.
 
@@ -130,9 +131,8 @@ def interleave(
     Where samples are short, each round begins with untimed ones: between rounds, caches cool. A program of
     80 us timed against itself was 0.97 as fast without that.
 
-    With threads, a sample that follows one of the other candidate waits until its threads are asleep, and
-    begins after an untimed one. Threads of OpenBLAS spin for a tenth of a second after a product: kernels on
-    two threads, timed meanwhile, looked half as fast as numpy's where they were equal.
+    Threads may spin after a run: those of OpenBLAS do so for a tenth of a second. On two cores, kernels on
+    two threads that were timed meanwhile looked half as fast as numpy's where they were equal.
 
     In an isolated worker, the call's time limit restarts periodically: on a busy machine, retaken rounds may
     add up to more.
@@ -143,6 +143,8 @@ def interleave(
         rounds: Number of rounds; fewer if they would take long, see `LONG_S`.
         timing: The protocol; a round with a disturbed sample is taken again.
         before: Called before each sample, for example to evict its inputs from the caches.
+        settling: Whether a sample that follows one of the other candidate waits until the other's threads are
+            asleep. Unless runs are long, an untimed sample then wakes those of its candidate.
 
     Returns:
         For each round, nanoseconds per execution of `ours` and of `baseline`, each the mean of two samples.
@@ -150,21 +152,26 @@ def interleave(
     with timing_slot():
         begin = told = time.perf_counter()
         runs = (ours, baseline)
-        estimates = [_warm(run, timing) for run in runs]
-        repeats = [_repeats(run, each, timing) for run, each in zip(runs, estimates, strict=True)]
-        threads = timing.clock == "process"
+        estimates: list[float] = []
+        repeats: list[int] = []
+        for run in runs:
+            if settling:
+                settle()
+            estimates.append(_warm(run, timing))
+            repeats.append(_repeats(run, estimates[-1], timing))
         short = max(estimates[0], timing.sample_ns) < SHORT_NS
         ran = 1
         kept: list[tuple[float, float]] = []
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
             taken: tuple[list[_Sample], list[_Sample]] = ([], [])
-            for which in (1, 0) if short and not threads else ():
+            for which in (1, 0) if short and not settling else ():
                 runs[which](repeats[which])
             for which in (0, 1, 1, 0):
-                if threads and (which != ran or (short and not taken[0])):
+                if settling and which != ran:
                     settle()
-                    runs[which](repeats[which])
+                    if estimates[which] < SETTLE_NS:
+                        runs[which](repeats[which])
                 ran = which
                 before()
                 taken[which].append(_timed(runs[which], repeats[which], timing))
@@ -182,7 +189,7 @@ def interleave(
 
 
 def settle() -> None:
-    """Wait until no thread of this process computes or spins, but not longer than `PATIENCE_S`."""
+    """Wait until no thread of this process computes or spins; give up after `PATIENCE_S`."""
     begin = time.perf_counter()
     while time.perf_counter() - begin < PATIENCE_S:
         looked, used = time.perf_counter(), time.process_time()

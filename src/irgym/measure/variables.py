@@ -11,8 +11,8 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
 
 SLEEPING = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "4"}
-"""Environment in which idle threads sleep. Otherwise waiting threads of compiled code, torch and OpenBLAS
-would occupy each other's cores when they are timed in turn."""
+"""Environment of candidates on several threads, in which idle threads sleep. Otherwise those of the library
+that computes the expected results would occupy a core while a candidate is timed."""
 
 NO_PLUGINS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 """Set in every child: otherwise torch imports installed packages for accelerators, and spends a fifth of a

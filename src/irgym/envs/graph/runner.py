@@ -151,7 +151,8 @@ def compare(
         if not said.ok:
             detail = _at(case, said.detail)
             raise IrgymError(f"the rewriting gives wrong results ({detail}): please report a bug of irgym")
-        timed.append(interleave(ours.run, their.run, rounds, timing_of(threads)))
+        timing = timing_of(threads)
+        timed.append(interleave(ours.run, their.run, rounds, timing, settling=theirs.lingers))
     versus = Versus.of(_means(cases, timed), f"{theirs.detail}, {threads_text(threads)}")
     if len(cases) == 1:
         return versus

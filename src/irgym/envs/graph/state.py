@@ -59,10 +59,12 @@ class GraphState:
         found: dict[tuple[int, str], tuple[Site, ...]] = {}
         for rule, site in chain.from_iterable(self.sites.values()):
             found.setdefault((rule, site.name), (site,))
-        by_rule: dict[int, tuple[Site, ...]] = {}
-        for (rule, _), sites in found.items():
-            by_rule[rule] = by_rule.get(rule, ()) + sites
-        several = {(rule, EVERYWHERE): by_rule[rule] for rule in sorted(by_rule) if len(by_rule[rule]) > 1}
+        by_rule: dict[int, list[Site]] = {}
+        for (rule, _), (site,) in found.items():
+            by_rule.setdefault(rule, []).append(site)
+        several = {
+            (rule, EVERYWHERE): tuple(by_rule[rule]) for rule in sorted(by_rule) if len(by_rule[rule]) > 1
+        }
         return found | several
 
     def __eq__(self, other: object) -> bool:

@@ -159,7 +159,8 @@ def compare(
     restart_clock()
     ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()
-    pairs = interleave(ours.run, theirs.run, rounds, PARALLEL_TIMING if threads else DEFAULT_TIMING)
+    timing = PARALLEL_TIMING if threads else DEFAULT_TIMING
+    pairs = interleave(ours.run, theirs.run, rounds, timing, settling=bool(threads))
     wrong = verdict(checked, buffers)
     if wrong:
         raise IrgymError(

@@ -132,7 +132,7 @@ def compare(
         raise IrgymError(f"{baseline} gives a wrong result for {uri} ({found.detail}): leave it out")
     with closing(_generator(backend_name, target).compile(contraction, nest)) as executable:
         ours = _bind(executable, program.buffers)
-        pairs = interleave(ours, theirs.run, rounds, timing)
+        pairs = interleave(ours, theirs.run, rounds, timing, settling=threads_of(backend_name) > 1)
     return Versus.of(pairs, theirs.detail)
 
 

@@ -22,7 +22,7 @@ from irgym.envs.loops.compiling.threads import ASLEEP, keep_off_this_core, share
 from irgym.envs.loops.nest import Nest, initial_nest, parse_nest
 from irgym.envs.loops.programs.contraction import Contraction, matmul, parse_uri
 from irgym.measure import machine
-from irgym.measure.machine import fingerprint
+from irgym.measure.machine import core_count, fingerprint
 
 HERE = [generator for generator in BACKENDS if generator.available().available]
 
@@ -132,6 +132,20 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return found
 
 
+def test_the_barrier_counts_beyond_the_greatest_integer() -> None:
+    contraction = matmul(2, 8, 8)
+    a, b = contraction.random_inputs(0)
+    c = np.zeros(contraction.shapes[2], dtype=np.float32)
+    with closing(ThreadedBackend(preferred(), 2).compile(contraction, parse_nest("m k n"))) as team:
+        team._barrier.value = 2**31 - 5
+        for order in team._orders:
+            order.expected = 2**31 - 5
+        team.run(a.ctypes.data, b.ctypes.data, c.ctypes.data, 10)
+        assert team._barrier.value == -(2**31) + 15
+    np.testing.assert_allclose(c, contraction.reference(a, b), rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(core_count() < 2, reason="with one core, threads leave while they wait for it")
 def test_a_thread_that_waits_for_work_is_not_started_again(starts: list[object]) -> None:
     contraction = matmul(2, 8, 8)
     arrays = [*contraction.random_inputs(0), np.zeros(contraction.shapes[2], dtype=np.float32)]
@@ -159,11 +173,9 @@ def test_no_order_is_lost_whenever_it_comes() -> None:
             time.sleep(rng.uniform(0, 0.002))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="other systems cannot pin threads")
+@pytest.mark.skipif(sys.platform != "linux" or core_count() < 2, reason="needs to choose among cores")
 def test_threads_keep_off_the_core_of_the_caller() -> None:
     cores = os.sched_getaffinity(0)
-    if len(cores) < 2:
-        pytest.skip("needs two cores")
     with ThreadPoolExecutor(1) as pool:
         thread = pool.submit(threading.get_native_id).result()
         keep_off_this_core([thread])

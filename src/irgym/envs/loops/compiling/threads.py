@@ -56,10 +56,11 @@ class _Order(ctypes.Structure):
 
 
 WAITING, ORDERED, ASLEEP = 0, 1, 2
-"""States of a thread: it computes or waits in machine code, has an order that it has not begun, or left."""
+"""States of a thread: it computes or waits for orders, it has an order that it has not begun, or it has
+returned to Python."""
 
 LOOKS = 20_000
-"""Number of times that a thread looks for a further order before it leaves: half a millisecond or more."""
+"""Number of times that a thread looks for a further order before it returns: on a Zen 4, for 0.5 ms."""
 
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _EXCHANGE = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)
@@ -96,14 +97,14 @@ def _run_code() -> bytes:
 
 
 def _function(body: bytes) -> bytes:
-    """Return a function of the System V ABI, which has its argument in rbx."""
+    """Return a function of the System V ABI with that body, which finds the argument in rbx."""
     saved = (asm.RBX, asm.R12, asm.RBP)  # RBP only aligns the stack
     start = b"".join(map(asm.push, saved)) + asm.move(asm.RBX, asm.RDI)
     return start + body + b"".join(map(asm.pop, reversed(saved))) + asm.ret()
 
 
 def _serve_code() -> bytes:
-    """Return code that carries out the order at rbx and those that follow soon, and then says `ASLEEP`."""
+    """Return code that carries out the order at rbx and those that follow soon, and sets `ASLEEP`."""
     order, state, looks = asm.RBX, _at("state"), asm.RCX
     code = asm.clear_eax() + asm.store_low(order, state, asm.RAX) + _run_code()
     code += asm.move_immediate(looks, LOOKS)

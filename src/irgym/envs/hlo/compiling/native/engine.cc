@@ -616,7 +616,9 @@ IRGYM_API int irgym_run(void* module, int pass) {
   const bool uncalled = absl::c_any_of(AsModule(module)->computations(), [](const HloComputation* computation) {
     return computation->IsDeadComputation();
   });
-  return uncalled && Failed(AsModule(module)->RemoveUnusedComputations()) ? -1 : 1;
+  if (uncalled) return Failed(AsModule(module)->RemoveUnusedComputations()) ? -1 : 1;
+  AsModule(module)->CleanupComputations();
+  return 1;
 }
 
 IRGYM_API int irgym_verify(void* module) {
