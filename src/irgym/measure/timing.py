@@ -25,15 +25,6 @@ SHORT_NS = 2_000_000
 SETTLE_NS = 50_000_000
 """Time after which the threads of a library no longer wait for work, in nanoseconds."""
 
-LOOK_S = 0.02
-"""Seconds over which `settle` looks at this process's processor time, which Linux updates at its ticks."""
-
-SPINNING = 0.1
-"""Share of that time from which on a thread of this process is spinning."""
-
-PATIENCE_S = 1.0
-"""Greatest time in seconds for which `settle` waits."""
-
 QUIET_S = 1.0
 """Least interval between signs of life of a worker that times: the reader disturbs the timing."""
 
@@ -119,7 +110,7 @@ def interleave(
     rounds: int = 15,
     timing: Timing = DEFAULT_TIMING,
     before: Callable[[], object] = lambda: None,
-    settling: bool = False,
+    rest_s: float = 0.0,
 ) -> list[tuple[float, float]]:
     """Time two candidates in turn, so that disturbances of the machine affect both.
 
@@ -131,8 +122,8 @@ def interleave(
     Where samples are short, each round begins with untimed ones: between rounds, caches cool. A program of
     80 us timed against itself was 0.97 as fast without that.
 
-    Threads may spin after a run: those of OpenBLAS do so for a tenth of a second. On two cores, kernels on
-    two threads that were timed meanwhile looked half as fast as numpy's where they were equal.
+    Threads may spin after a run: those of OpenBLAS do so for a tenth of a second by default. On two cores,
+    kernels on two threads that were timed meanwhile looked half as fast as numpy's where they were equal.
 
     In an isolated worker, the call's time limit restarts periodically: on a busy machine, retaken rounds may
     add up to more.
@@ -143,8 +134,8 @@ def interleave(
         rounds: Number of rounds; fewer if they would take long, see `LONG_S`.
         timing: The protocol; a round with a disturbed sample is taken again.
         before: Called before each sample, for example to evict its inputs from the caches.
-        settling: Whether a sample that follows one of the other candidate waits until the other's threads are
-            asleep. Unless runs are long, an untimed sample then wakes those of its candidate.
+        rest_s: Seconds in which a candidate's threads fall asleep. A sample that follows one of the other
+            candidate waits for so long; unless runs are long, an untimed sample then wakes its threads.
 
     Returns:
         For each round, nanoseconds per execution of `ours` and of `baseline`, each the mean of two samples.
@@ -155,8 +146,7 @@ def interleave(
         estimates: list[float] = []
         repeats: list[int] = []
         for run in runs:
-            if settling:
-                settle()
+            time.sleep(rest_s)
             estimates.append(_warm(run, timing))
             repeats.append(_repeats(run, estimates[-1], timing))
         short = max(estimates[0], timing.sample_ns) < SHORT_NS
@@ -165,11 +155,11 @@ def interleave(
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
             taken: tuple[list[_Sample], list[_Sample]] = ([], [])
-            for which in (1, 0) if short and not settling else ():
+            for which in (1, 0) if short and not rest_s else ():
                 runs[which](repeats[which])
             for which in (0, 1, 1, 0):
-                if settling and which != ran:
-                    settle()
+                if rest_s and which != ran:
+                    time.sleep(rest_s)
                     if estimates[which] < SETTLE_NS:
                         runs[which](repeats[which])
                 ran = which
@@ -186,16 +176,6 @@ def interleave(
             if len(kept) == rounds or long:
                 break
     return (kept + spare)[:rounds]
-
-
-def settle() -> None:
-    """Wait until no thread of this process computes or spins; give up after `PATIENCE_S`."""
-    begin = time.perf_counter()
-    while time.perf_counter() - begin < PATIENCE_S:
-        looked, used = time.perf_counter(), time.process_time()
-        time.sleep(LOOK_S)
-        if time.process_time() - used < SPINNING * (time.perf_counter() - looked):
-            return
 
 
 def _collect(

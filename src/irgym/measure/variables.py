@@ -10,9 +10,14 @@ from irgym.measure.machine import Machine
 THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
 
-SLEEPING = {"KMP_BLOCKTIME": "0", "OMP_WAIT_POLICY": "passive", "OPENBLAS_THREAD_TIMEOUT": "4"}
-"""Environment of candidates on several threads, in which idle threads sleep. Otherwise those of the library
-that computes the expected results would occupy a core while a candidate is timed."""
+SHORT_SPIN = {"KMP_BLOCKTIME": "1", "GOMP_SPINCOUNT": "100000", "OPENBLAS_THREAD_TIMEOUT": "20"}
+"""Environment in which threads of compiled code, torch and OpenBLAS spin for a millisecond or less.
+
+So they are awake for the next call, as they are by default, but do not occupy the cores of what is timed
+next."""
+
+REST_S = 0.005
+"""Seconds after which they are asleep."""
 
 NO_PLUGINS = {"TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}
 """Set in every child: otherwise torch imports installed packages for accelerators, and spends a fifth of a

@@ -26,6 +26,9 @@ Pairs: TypeAlias = list[tuple[float, float]]
 STAGE_SAMPLE_NS = 10_000_000
 """Shortest sample when two states are timed in turn, since they may differ by little."""
 
+REST_S = 0.05
+"""Pause in seconds, before another program is timed, in which spinning threads fall asleep."""
+
 
 def warm(path: str) -> None:
     """Compute the expected results of a measurement.
@@ -151,8 +154,8 @@ def compare(
         if not said.ok:
             detail = _at(case, said.detail)
             raise IrgymError(f"the rewriting gives wrong results ({detail}): please report a bug of irgym")
-        timing = timing_of(threads)
-        timed.append(interleave(ours.run, their.run, rounds, timing, settling=theirs.lingers))
+        rest_s = REST_S if theirs.lingers else 0.0
+        timed.append(interleave(ours.run, their.run, rounds, timing_of(threads), rest_s=rest_s))
     versus = Versus.of(_means(cases, timed), f"{theirs.detail}, {threads_text(threads)}")
     if len(cases) == 1:
         return versus

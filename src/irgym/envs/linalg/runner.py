@@ -21,6 +21,7 @@ from irgym.measure.checking.problem import validation
 from irgym.measure.machine import restart_clock
 from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
+from irgym.measure.variables import REST_S
 
 KEPT = 10
 """Number of compiled programs that a process keeps: the finalists of a search are measured several times."""
@@ -160,7 +161,7 @@ def compare(
     ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()
     timing = PARALLEL_TIMING if threads else DEFAULT_TIMING
-    pairs = interleave(ours.run, theirs.run, rounds, timing, settling=bool(threads))
+    pairs = interleave(ours.run, theirs.run, rounds, timing, rest_s=REST_S if threads else 0.0)
     wrong = verdict(checked, buffers)
     if wrong:
         raise IrgymError(

@@ -21,7 +21,7 @@ from irgym.envs.loops.task import ANALYTICAL, LoopsTask
 from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import host_target, target_of
-from irgym.measure.variables import SLEEPING
+from irgym.measure.variables import SHORT_SPIN
 
 
 class LoopsEnvironment(Environment):
@@ -102,7 +102,7 @@ class LoopsEnvironment(Environment):
         limits = Limits(core=timing_core())
         threads = backends.threads_of(backend)
         if threads > 1:
-            limits = replace(limits, threads=threads, environment=SLEEPING)
+            limits = replace(limits, threads=threads, environment=SHORT_SPIN)
         runner = "irgym.envs.loops.runner"
         return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner,))
 

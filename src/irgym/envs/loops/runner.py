@@ -26,6 +26,7 @@ from irgym.measure.checking.problem import Problem, validation
 from irgym.measure.peak import peak_kernel
 from irgym.measure.target import require
 from irgym.measure.timing import DEFAULT_TIMING, Timing, interleave, sample
+from irgym.measure.variables import REST_S
 
 SEED = 20230904
 """Seed of the inputs for checking and timing candidates."""
@@ -132,7 +133,8 @@ def compare(
         raise IrgymError(f"{baseline} gives a wrong result for {uri} ({found.detail}): leave it out")
     with closing(_generator(backend_name, target).compile(contraction, nest)) as executable:
         ours = _bind(executable, program.buffers)
-        pairs = interleave(ours, theirs.run, rounds, timing, settling=threads_of(backend_name) > 1)
+        rest_s = REST_S if threads_of(backend_name) > 1 else 0.0
+        pairs = interleave(ours, theirs.run, rounds, timing, rest_s=rest_s)
     return Versus.of(pairs, theirs.detail)
 
 

@@ -29,10 +29,8 @@ class LocalFarm(Closing):
         shared = replace(self._limits, shared_core=True)
         self._children = [Child(shared if workers > 1 else self._limits) for _ in range(workers)]
         # Keeps the imports of validations and baselines out of the candidates' processes. Compilers use all
-        # cores there, and only timing is restricted to the timing cores. Baselines run as users have them,
-        # without the candidates' environment variables.
-        self._other_limits = replace(self._limits, environment={})
-        self._aside = Child(replace(self._other_limits, shared_core=True))
+        # cores there, and only timing is restricted to the timing cores.
+        self._aside = Child(shared)
 
     @property
     def workers(self) -> int:
@@ -104,7 +102,7 @@ class LocalFarm(Closing):
         Raises:
             ChildError: The process does not start.
         """
-        limits = limits_of(call, self._other_limits, timeout_s)
+        limits = limits_of(call, self._limits, timeout_s)
         if limits is None:
             return self._aside.call(call)
         with Child(limits, told) as child:

@@ -26,7 +26,7 @@ class Limits:
         shared_core: Whether other workers time on that core too. The process is then pinned to it only while
             timing, and otherwise for its whole life.
         threads: Number of threads of a candidate; further threads get the cores before the timing core.
-        environment: Environment variables of candidates in addition to the parent's.
+        environment: Environment variables in addition to the parent's.
     """
 
     timeout_s: float = 10.0
