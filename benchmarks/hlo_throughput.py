@@ -18,6 +18,7 @@ from multiprocessing import get_context
 import numpy as np
 import tyro
 
+from irgym.base.garbage import collect_seldom
 from irgym.core.actions import Action
 from irgym.core.lockstep import Turn, play
 from irgym.envs.hlo.actions import STOP
@@ -122,6 +123,7 @@ def forked_step_us(pool: Pool, repeats: int = 50) -> float:
 
 def pooled_rates(processes: int, lockstep: int, name: str, options: Options) -> list[float]:
     """Return the rates of all runs with one pool of that many processes."""
+    collect_seldom()  # as irgym does in its processes
     pool = Pool(processes)
     steps_per_second(pool, lockstep, CHOICES[name], 1.0, seed=99)
     rates = [

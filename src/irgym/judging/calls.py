@@ -12,6 +12,9 @@ from irgym.measure.timing import Run, Timing, interleave
 TIMING = Timing(sample_ns=10_000_000, clock="process")
 """Calls of Python take microseconds, and the function called may start threads."""
 
+REST_S = 0.02
+"""Seconds in which torch's threads fall asleep; OpenBLAS's may spin longer."""
+
 Function = Callable[..., Any]
 
 
@@ -34,9 +37,8 @@ def time_calls(ours: Function, theirs: Function, inputs: Sequence[Any], rounds: 
     with ExitStack() as held:
         if torch is not None:
             held.enter_context(torch.inference_mode())
-        return Versus.of(
-            interleave(_repeated(ours, inputs), _repeated(theirs, inputs), rounds, TIMING), detail
-        )
+        runs = _repeated(ours, inputs), _repeated(theirs, inputs)
+        return Versus.of(interleave(*runs, rounds, TIMING, rest_s=REST_S), detail)
 
 
 def _repeated(function: Function, inputs: Sequence[Any]) -> Run:

@@ -1,6 +1,7 @@
 """The task: one HLO module and the passes to run on it."""
 
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -150,9 +151,7 @@ class HloTask(Task[HloState]):
     @property
     def views(self) -> Mapping[str, ObservationView]:
         """The observations by name, the default first."""
-        from irgym.envs.hlo.observing.observations import VIEWS
-
-        return VIEWS
+        return _views()
 
     def cost_analysis(self, state: HloState) -> NDArray[np.float64]:
         """Return FLOPs, transcendental operations and bytes accessed, by XLA's cost analysis, shape [3]."""
@@ -261,3 +260,10 @@ class HloTask(Task[HloState]):
             IrgymError: The suffix is none of these, or the file cannot be written.
         """
         return export(self.modules, state.path, path)
+
+
+@cache
+def _views() -> Mapping[str, ObservationView]:
+    from irgym.envs.hlo.observing.observations import VIEWS
+
+    return VIEWS

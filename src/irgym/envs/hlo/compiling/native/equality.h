@@ -144,16 +144,10 @@ constexpr absl::string_view kBarrier = "irgym: barrier ";
 // Marks instructions of a module by their texts as long as it lives.
 class Marks {
  public:
-  explicit Marks(HloModule* module) : module_(module) {
-    struct Texts {
-      std::map<std::string, int> numbers;
-      std::vector<std::pair<HloInstruction*, int>> found;
-      bool compared = false;
-    };
-    std::vector<Texts> by_opcode(xla::HloOpcodeCount());
+  explicit Marks(HloModule* module) : module_(module), by_opcode_(xla::HloOpcodeCount()) {
     for (HloComputation* computation : module->computations()) {
       for (HloInstruction* instruction : computation->instructions()) {
-        Texts& texts = by_opcode[static_cast<int>(instruction->opcode())];
+        Texts& texts = by_opcode_[static_cast<int>(instruction->opcode())];
         if (IsCompared(instruction)) {
           texts.compared = true;
         } else {
@@ -162,15 +156,12 @@ class Marks {
         }
       }
     }
-    for (const Texts& texts : by_opcode) {
-      if (texts.numbers.size() + texts.compared < 2) continue;
+    for (const Texts& texts : by_opcode_) {
+      if (!texts.differ()) continue;
       any_ = true;
-      std::map<std::string, int> first;
       for (auto [instruction, number] : texts.found) {
         instruction->set_raw_backend_config_string(
             absl::StrCat(kMark, number, ":", instruction->raw_backend_config_string()));
-        const auto place = first.emplace(xla::ShapeUtil::HumanString(instruction->shape()), number).first;
-        if (texts.compared || place->second != number) others_.push_back(instruction);
       }
     }
   }
@@ -190,13 +181,33 @@ class Marks {
   Marks(const Marks&) = delete;
   Marks& operator=(const Marks&) = delete;
 
-  // The marked instructions but for those of the first text of each operation and shape.
-  const std::vector<HloInstruction*>& others() const { return others_; }
+  // The marked instructions but for those of the first text of each operation and shape, before the pass runs.
+  std::vector<HloInstruction*> others() const {
+    std::vector<HloInstruction*> others;
+    for (const Texts& texts : by_opcode_) {
+      if (!texts.differ()) continue;
+      std::map<std::string, int> first;
+      for (auto [instruction, number] : texts.found) {
+        const auto place = first.emplace(xla::ShapeUtil::HumanString(instruction->shape()), number).first;
+        if (texts.compared || place->second != number) others.push_back(instruction);
+      }
+    }
+    return others;
+  }
 
  private:
+  // The texts of the instructions of an opcode, by number, and whether there are some that XLA compares fully.
+  struct Texts {
+    std::map<std::string, int> numbers;
+    std::vector<std::pair<HloInstruction*, int>> found;
+    bool compared = false;
+
+    bool differ() const { return numbers.size() + compared >= 2; }
+  };
+
   HloModule* const module_;
+  std::vector<Texts> by_opcode_;
   bool any_ = false;
-  std::vector<HloInstruction*> others_;
 };
 
 // A pass that compares instructions or computations, which see the differences that it would not.
