@@ -12,9 +12,6 @@ from irgym.measure.timing import Run, Timing, interleave
 TIMING = Timing(sample_ns=10_000_000, clock="process")
 """Calls of Python take microseconds, and the function called may start threads."""
 
-REST_S = 0.02
-"""Seconds in which torch's threads fall asleep; OpenBLAS's may spin longer."""
-
 Function = Callable[..., Any]
 
 
@@ -37,8 +34,9 @@ def time_calls(ours: Function, theirs: Function, inputs: Sequence[Any], rounds: 
     with ExitStack() as held:
         if torch is not None:
             held.enter_context(torch.inference_mode())
-        runs = _repeated(ours, inputs), _repeated(theirs, inputs)
-        return Versus.of(interleave(*runs, rounds, TIMING, rest_s=REST_S), detail)
+        return Versus.of(
+            interleave(_repeated(ours, inputs), _repeated(theirs, inputs), rounds, TIMING), detail
+        )
 
 
 def _repeated(function: Function, inputs: Sequence[Any]) -> Run:
