@@ -123,7 +123,7 @@ def interleave(
     80 us timed against itself was 0.97 as fast without that.
 
     Threads may spin after a run: those of OpenBLAS do so for a tenth of a second by default. On two cores,
-    kernels on two threads that were timed meanwhile looked half as fast as numpy's where they were equal.
+    kernels on two threads that were timed meanwhile looked 0.4 times as fast as numpy's instead of 0.9.
 
     In an isolated worker, the call's time limit restarts periodically: on a busy machine, retaken rounds may
     add up to more.
