@@ -123,7 +123,6 @@ def forked_step_us(pool: Pool, repeats: int = 50) -> float:
 
 def pooled_rates(processes: int, lockstep: int, name: str, options: Options) -> list[float]:
     """Return the rates of all runs with one pool of that many processes."""
-    collect_seldom()  # as irgym does in its processes
     pool = Pool(processes)
     steps_per_second(pool, lockstep, CHOICES[name], 1.0, seed=99)
     rates = [
@@ -136,7 +135,8 @@ def pooled_rates(processes: int, lockstep: int, name: str, options: Options) -> 
 
 def separate_rates(name: str, options: Options) -> list[float]:
     """Return the rates of two programs side by side, each with a separate pool and an episode at a time."""
-    with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as executor:
+    spawn = get_context("spawn")
+    with ProcessPoolExecutor(2, mp_context=spawn, initializer=collect_seldom) as executor:
         runs = [executor.submit(pooled_rates, 1, 1, name, options) for _ in range(2)]
         return [sum(rates) for rates in zip(*(run.result() for run in runs), strict=True)]
 
@@ -152,6 +152,7 @@ def report(what: str, rates: list[float]) -> None:
 
 def main() -> None:
     options = tyro.cli(Options, description=__doc__)
+    collect_seldom()  # as irgym does in its processes
     with MeasuringBench() as bench:
         print(bench.machine)
     for name in CHOICES:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from typing import Any, TypeVar
 
 from irgym.base.closing import Closing
@@ -78,24 +79,10 @@ class WorkerPool(Closing):
             ChildError: A process does not start or stops working between calls; the function returned raises
                 it too.
         """
-        if at_once and len(requests) == 1:
-            reply = self._only(function, requests[0], key, left)
-            if reply is not None:
-                return lambda: [reply]
         weights = weights or [1.0] * len(requests)
         shares = self._shares([key(request) for request in requests], weights)
 
-        def known(answers: Mapping[int, Sequence[Reply]]) -> list[Reply]:
-            """Return the replies of the workers in order, and remember who holds what."""
-            found: dict[int, Reply] = {}
-            for worker, places in shares.items():
-                for place, reply in zip(places, answers[worker], strict=True):
-                    found[place] = reply
-                    if isinstance(reply, Returned):
-                        request = requests[place]
-                        self._remember(left(request, reply.value) if left else key(request), worker)
-            return [found[place] for place in range(len(requests))]
-
+        known = partial(self._known, requests, shares, left or (lambda request, _: key(request)))
         parts = {worker: [requests[place] for place in places] for worker, places in shares.items()}
         if at_once and len(parts) == 1:
             [(worker, part)] = parts.items()
@@ -113,27 +100,21 @@ class WorkerPool(Closing):
 
         return waited
 
-    def _only(
+    def _known(
         self,
-        function: str,
-        request: Request,
-        key: Callable[[Request], Hashable],
-        left: Callable[[Request, Any], Hashable | None] | None,
-    ) -> Reply | None:
-        """Return the reply to a single request; None if its worker is busy.
-
-        An agent waits for each such step, so this is the short way through `begin`.
-        """
-        needed = key(request)
-        worker = self._holders.get(needed)
-        if worker is None:
-            worker = min(range(len(self._children)), key=self._load)
-        if self._under_way(worker):
-            return None
-        [reply] = _answers(self._children[worker], function, [request])
-        if isinstance(reply, Returned):
-            self._remember(left(request, reply.value) if left else needed, worker)
-        return reply
+        requests: Sequence[Any],
+        shares: Mapping[int, Sequence[int]],
+        left: Callable[[Any, Any], Hashable | None],
+        answers: Mapping[int, Sequence[Reply]],
+    ) -> list[Reply]:
+        """Return the replies of the workers in the order of the requests, and remember who holds what."""
+        found: dict[int, Reply] = {}
+        for worker, places in shares.items():
+            for place, reply in zip(places, answers[worker], strict=True):
+                found[place] = reply
+                if isinstance(reply, Returned):
+                    self._remember(left(requests[place], reply.value), worker)
+        return [found[place] for place in range(len(requests))]
 
     def call(self, call: Call, key: Hashable) -> Reply:
         """Run one call in a worker that holds a key, or in the first one.
@@ -178,6 +159,8 @@ class WorkerPool(Closing):
     def _shares(self, keys: Sequence[Hashable], weights: Sequence[float]) -> dict[int, list[int]]:
         """Return the places of the requests for each worker, requests with the same key adjacent."""
         load = [self._load(worker) for worker in range(len(self._children))]
+        if len(keys) == 1:  # an agent waits for each such step
+            return {self._holders.get(keys[0], load.index(min(load))): [0]}
         chosen = [0] * len(keys)
         # Requests with known holders come first, so that the others can balance the load, the longest first.
         for place in sorted(

@@ -142,29 +142,21 @@ def interleave(
     """
     with timing_slot():
         begin = told = time.perf_counter()
-        runs = (ours, baseline)
-        estimates: list[float] = []
-        repeats: list[int] = []
-        for run in runs:
-            time.sleep(rest_s)
-            estimates.append(_warm(run, timing))
-            repeats.append(_repeats(run, estimates[-1], timing))
-        short = max(estimates[0], timing.sample_ns) < SHORT_NS
-        ran = 1
+        sides = [_prepared(candidate, timing, rest_s) for candidate in (ours, baseline)]
+        short = max(sides[0].estimate_ns, timing.sample_ns) < SHORT_NS
+        ran = sides[1]
         kept: list[tuple[float, float]] = []
         spare: list[tuple[float, float]] = []
         for number in range(rounds * (1 + timing.retakes)):
             taken: tuple[list[_Sample], list[_Sample]] = ([], [])
             for which in (1, 0) if short and not rest_s else ():
-                runs[which](repeats[which])
+                sides[which].run()
             for which in (0, 1, 1, 0):
-                if rest_s and which != ran:
-                    time.sleep(rest_s)
-                    if estimates[which] < SETTLE_NS:
-                        runs[which](repeats[which])
-                ran = which
+                if sides[which] is not ran:
+                    _rest(sides[which], rest_s)
+                ran = sides[which]
                 before()
-                taken[which].append(_timed(runs[which], repeats[which], timing))
+                taken[which].append(_timed(ran.candidate, ran.repeats, timing))
             calm = all(stretch.calm for each in taken for stretch in each)
             first, second = (fmean(stretch.ns for stretch in each) for each in taken)
             (kept if calm else spare).append((first, second))
@@ -176,6 +168,34 @@ def interleave(
             if len(kept) == rounds or long:
                 break
     return (kept + spare)[:rounds]
+
+
+@dataclass(frozen=True)
+class _Side:
+    """A candidate of a comparison: about how long an execution takes, and how many make a sample."""
+
+    candidate: Run
+    estimate_ns: float
+    repeats: int
+
+    def run(self) -> None:
+        """Execute it as often as in a sample."""
+        self.candidate(self.repeats)
+
+
+def _prepared(candidate: Run, timing: Timing, rest_s: float) -> _Side:
+    """Return a side of a comparison, estimated once the other's threads are asleep."""
+    time.sleep(rest_s)
+    estimate = _warm(candidate, timing)
+    return _Side(candidate, estimate, _repeats(candidate, estimate, timing))
+
+
+def _rest(following: _Side, rest_s: float) -> None:
+    """Wait until the threads of one side are asleep, and then wake those of the side that follows."""
+    if rest_s:
+        time.sleep(rest_s)
+        if following.estimate_ns < SETTLE_NS:
+            following.run()
 
 
 def _collect(

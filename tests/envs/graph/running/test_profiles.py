@@ -63,7 +63,7 @@ def in_order(monkeypatch: pytest.MonkeyPatch, name: str, *results: Any) -> None:
     """Replace a timing of the runner by results, one for each call, before which the program runs once."""
     left = iter(results)
 
-    def timed(run: Callable[[int], None], *_: object) -> Any:
+    def timed(run: Callable[[int], None], *_: object, **__: object) -> Any:
         run(1)
         return next(left)
 

@@ -139,16 +139,22 @@ def _nodes(graph: Graph, kinds: Sequence[int], numbers: Iterable[bytes]) -> NDAr
     return nodes
 
 
+def _places(graph: Graph) -> dict[str, int]:
+    """Return the rows of inputs and operators by the values that they make."""
+    place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
+    for value in graph.producers.keys() - graph.nodes.keys():  # later results
+        place[value] = place[graph.producers[value]]
+    return place
+
+
 def _links(graph: Graph, operands: Sequence[tuple[str, ...]], place: Mapping[str, int]) -> NDArray[np.int64]:
     """Return the nodes that operands connect, shape [E, 2].
 
     Args:
         graph: The graph.
         operands: Of its operators; see `_Row`.
-        place: The rows of inputs and operators, by name.
+        place: See `_places`.
     """
-    later = graph.producers.keys() - graph.nodes.keys()  # operators are named after their first results
-    place = {**place, **{value: place[graph.producers[value]] for value in later}}
     makers = [*map(place.__getitem__, chain.from_iterable(operands))]
     links = _pairs([*map(len, operands)], makers)[:, ::-1]
     links[:, 1] += len(graph.inputs)
@@ -190,7 +196,7 @@ def graph_of(task: Any, state: GraphState) -> GraphObservation:
     candidates: Candidates = task.candidates(state)
     rows: list[_Row] = task.rows.of(graph)
     _, kinds, numbers, operands, edges = zip(*rows, strict=True) if rows else [()] * len(_Row._fields)
-    place = {name: number for number, name in enumerate([*graph.inputs, *graph.nodes])}
+    place = _places(graph)
     about = [
         sites[0].members
         if len(sites) == 1

@@ -132,11 +132,6 @@ def load(register: int, base: int, displacement: int) -> bytes:
     return bytes((0x48 | register >> 3 << 2 | base >> 3, 0x8B)) + _short(register, base, displacement)
 
 
-def load_low(register: int, base: int, displacement: int) -> bytes:
-    """Encode `mov r32, [base + displacement]`; the displacement is from -128 to 127."""
-    return _prefix(register, base) + b"\x8b" + _short(register, base, displacement)
-
-
 def add_to_memory(base: int, displacement: int, register: int) -> bytes:
     """Encode `add dword ptr [base + displacement], r32`; the displacement is from -128 to 127."""
     return _prefix(register, base) + b"\x01" + _short(register, base, displacement)
@@ -150,11 +145,6 @@ def increment_memory_locked(base: int) -> bytes:
 def compare_memory(base: int, displacement: int, register: int) -> bytes:
     """Encode `cmp dword ptr [base + displacement], r32`; the displacement is from -128 to 127."""
     return _prefix(register, base) + b"\x39" + _short(register, base, displacement)
-
-
-def store_low(base: int, displacement: int, register: int) -> bytes:
-    """Encode `mov dword ptr [base + displacement], r32`; the displacement is from -128 to 127."""
-    return _prefix(register, base) + b"\x89" + _short(register, base, displacement)
 
 
 def exchange_memory(base: int, displacement: int, register: int) -> bytes:

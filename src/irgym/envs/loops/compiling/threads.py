@@ -49,8 +49,8 @@ class _Order(ctypes.Structure):
         ("workspace", ctypes.c_int64),
         ("repetitions", ctypes.c_int64),
         ("barrier", ctypes.c_int64),
-        ("threads", ctypes.c_int32),
-        ("expected", ctypes.c_int32),
+        ("threads", ctypes.c_int64),
+        ("expected", ctypes.c_int64),
         ("state", ctypes.c_int32),
     )
 
@@ -82,9 +82,9 @@ def _run_code() -> bytes:
             asm.move_immediate(asm.RCX, 1),
             asm.call_memory(order, _at("function")),
             asm.load(arrivals, order, _at("barrier")),
-            asm.load_low(expected, order, _at("threads")),
+            asm.load(expected, order, _at("threads")),
             asm.add_to_memory(order, _at("expected"), expected),
-            asm.load_low(expected, order, _at("expected")),
+            asm.load(expected, order, _at("expected")),
             asm.increment_memory_locked(arrivals),
         )
     )
@@ -106,7 +106,7 @@ def _function(body: bytes) -> bytes:
 def _serve_code() -> bytes:
     """Return code that carries out the order at rbx and those that follow soon, and sets `ASLEEP`."""
     order, state, looks = asm.RBX, _at("state"), asm.RCX
-    code = asm.clear_eax() + asm.store_low(order, state, asm.RAX) + _run_code()
+    code = asm.clear_eax() + asm.exchange_memory(order, state, asm.RAX) + _run_code()
     code += asm.move_immediate(looks, LOOKS)
     look = asm.clear_eax() + asm.compare_memory(order, state, asm.RAX)
     look += asm.jump_if_not_zero(-len(code) - len(look))
