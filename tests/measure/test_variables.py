@@ -8,7 +8,7 @@ from irgym.measure.farm.local import LocalFarm
 from irgym.measure.farm.protocol import conditions
 from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import fingerprint
-from irgym.measure.variables import THREADS, for_child, keyed, machine_key
+from irgym.measure.variables import SHORT_SPIN, THREADS, for_child, keyed, machine_key
 
 
 @pytest.fixture(autouse=True)
@@ -69,15 +69,18 @@ def test_variables_of_all_children_or_of_output_alone_are_left_out():
 
 def test_a_childs_environment():
     parent = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "8", "XLA_FLAGS": "x", "A": "1"}
-    own = {"A": "2", "MKL_NUM_THREADS": "7"}
+    own = {"A": "2", "MKL_NUM_THREADS": "7", "KMP_BLOCKTIME": "9"}
     assert for_child(parent, 3, own) == {
         "OPENBLAS_NUM_THREADS": "3",
         "OMP_NUM_THREADS": "3",
         "MKL_NUM_THREADS": "7",
         "TORCH_DEVICE_BACKEND_AUTOLOAD": "0",
         "XLA_FLAGS": "x",
+        **SHORT_SPIN,
+        "KMP_BLOCKTIME": "9",
         "A": "2",
     }
+    assert not SHORT_SPIN.keys() & for_child(parent, 1, {}).keys()
 
 
 def test_the_variables_of_the_limits_count():

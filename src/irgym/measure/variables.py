@@ -11,7 +11,8 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
 
 SHORT_SPIN = {"KMP_BLOCKTIME": "1", "GOMP_SPINCOUNT": "100000", "OPENBLAS_THREAD_TIMEOUT": "20"}
-"""Environment in which threads of compiled code, torch and OpenBLAS spin for a millisecond or less.
+"""Set where a candidate has several threads: those of compiled code, torch and OpenBLAS then spin for a
+millisecond or less.
 
 So they are awake for the next call, as they are by default, but do not occupy the cores of what is timed
 next."""
@@ -116,4 +117,5 @@ def for_child(environment: Mapping[str, str], threads: int, overrides: Mapping[s
         overrides: Variables that take precedence over all others.
     """
     inherited = {name: value for name, value in environment.items() if name not in REMOVED}
-    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **NO_PLUGINS, **overrides}
+    spin = SHORT_SPIN if threads > 1 else {}
+    return {**inherited, **dict.fromkeys(THREADS, str(threads)), **NO_PLUGINS, **spin, **overrides}

@@ -19,15 +19,13 @@ from irgym.envs.graph.running.sessions import Bound, CompileError, Program
 from irgym.envs.graph.running.timing import timing_of
 from irgym.measure.machine import restart_clock, threads_text
 from irgym.measure.timing import interleave, sample
+from irgym.measure.variables import REST_S
 
 Pairs: TypeAlias = list[tuple[float, float]]
 """Times of two programs in each round, in nanoseconds."""
 
 STAGE_SAMPLE_NS = 10_000_000
 """Shortest sample when two states are timed in turn, since they may differ by little."""
-
-REST_S = 0.05
-"""Pause in seconds, before another program is timed, in which spinning threads fall asleep."""
 
 
 def warm(path: str) -> None:
@@ -142,6 +140,7 @@ def compare(
     program = Program(graph, model_at(path).weights, threads, level)
 
     timed: list[Pairs] = []
+    rest_s = REST_S if threads > 1 else 0.0
     for case, their in zip(cases, theirs.on, strict=True):
         their.run(1)
         said = case.problem.judge(their.results())
@@ -154,7 +153,6 @@ def compare(
         if not said.ok:
             detail = _at(case, said.detail)
             raise IrgymError(f"the rewriting gives wrong results ({detail}): please report a bug of irgym")
-        rest_s = REST_S if theirs.lingers else 0.0
         timed.append(interleave(ours.run, their.run, rounds, timing_of(threads), rest_s=rest_s))
     versus = Versus.of(_means(cases, timed), f"{theirs.detail}, {threads_text(threads)}")
     if len(cases) == 1:

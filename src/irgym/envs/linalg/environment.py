@@ -38,7 +38,6 @@ from irgym.envs.linalg.task import LinalgTask
 from irgym.measure.isolation.protocol import GIB, Limits
 from irgym.measure.machine import core_count, threads_text, timing_core
 from irgym.measure.target import target_of
-from irgym.measure.variables import SHORT_SPIN
 
 SCHEME = "linalg"
 """Scheme of the URIs of programs, in all variants."""
@@ -258,10 +257,7 @@ class LinalgEnvironment(Environment):
         """
         from irgym.measure.bench import MeasuringBench
 
-        threads = threads_of(backend)
-        limits = replace(LIMITS, core=timing_core())
-        if threads:
-            limits = replace(limits, threads=threads, environment=SHORT_SPIN)
+        limits = replace(LIMITS, core=timing_core(), threads=threads_of(backend) or 1)
         runner = "irgym.envs.linalg.runner"
         return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner, "torch"))
 

@@ -1,7 +1,6 @@
 """The environment that `irgym` commands and Gymnasium know as `loops`."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -21,7 +20,6 @@ from irgym.envs.loops.task import ANALYTICAL, LoopsTask
 from irgym.measure.isolation.protocol import Limits
 from irgym.measure.machine import timing_core
 from irgym.measure.target import host_target, target_of
-from irgym.measure.variables import SHORT_SPIN
 
 
 class LoopsEnvironment(Environment):
@@ -99,10 +97,7 @@ class LoopsEnvironment(Environment):
         """Return a bench with a child process on a pinned core for each thread of the back end, or a farm."""
         from irgym.measure.bench import MeasuringBench
 
-        limits = Limits(core=timing_core())
-        threads = backends.threads_of(backend)
-        if threads > 1:
-            limits = replace(limits, threads=threads, environment=SHORT_SPIN)
+        limits = Limits(core=timing_core(), threads=backends.threads_of(backend))
         runner = "irgym.envs.loops.runner"
         return MeasuringBench(limits=limits, farm=farm, candidates=(runner,), others=(runner,))
 

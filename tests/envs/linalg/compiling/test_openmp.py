@@ -19,7 +19,6 @@ from irgym.envs.linalg.compiling.kernels import MANY
 from irgym.envs.linalg.environment import LINALG
 from irgym.measure.isolation.child import Child
 from irgym.measure.isolation.protocol import Limits, Returned
-from irgym.measure.variables import SHORT_SPIN
 
 PROGRAMS = (
     "linalg://matmul/16x32x8",
@@ -40,7 +39,7 @@ TILED = "tile-parallel_8_16 tile_4_8_1 vectorise_0"
 @pytest.fixture(scope="module")
 def child():
     """A child whose idle threads sleep, as on a bench; this process stays without OpenMP."""
-    with Child(Limits(timeout_s=60, threads=3, environment=SHORT_SPIN)) as child:
+    with Child(Limits(timeout_s=60, threads=3)) as child:
         yield child
 
 
@@ -111,7 +110,7 @@ def test_threads_share_the_work(monkeypatch):
     monkeypatch.syspath_prepend(str(Path(__file__).parent))
     task = LINALG.task("linalg://matmul/256x256x256", "openmp:2")
     script = task.script(scheduled(task, "tile-parallel_64_128 tile_8_32_1 vectorise_0"))
-    with Child(Limits(timeout_s=60, threads=2, environment=SHORT_SPIN)) as child:
+    with Child(Limits(timeout_s=60, threads=2)) as child:
         shares = answer(child, "thread_counts:shares_of_work", task.text, script, task.threads, 200)
     assert shares[1] > 0.3 and sum(shares[2:]) < 0.1, "two threads, each with about half of it"
 

@@ -97,12 +97,10 @@ class Prepared:
     Attributes:
         on: The baseline on each of the original's inputs.
         detail: The versions of the tools, and other settings except threads.
-        lingers: Whether its threads may keep spinning after a run.
     """
 
     on: Sequence[Ready]
     detail: str
-    lingers: bool = False
 
 
 def prepared(baseline: str, original: Original) -> Prepared:
@@ -203,7 +201,7 @@ def torch(original: Original, *, compiled: bool = False) -> Prepared:
             f"torch.compile fails on {original.uri} ({said}): install a C++ compiler, or leave it out"
         ) from error
     detail = f"torch {library.__version__}{', torch.compile' if compiled else ''}"
-    return Prepared([ready], detail, lingers=original.threads > 1)
+    return Prepared([ready], detail)
 
 
 class _TorchCalls:
