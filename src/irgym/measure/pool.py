@@ -1,9 +1,8 @@
 """A pool of isolated processes that keep the state of requests, such as programs, loaded."""
 
 import os
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import partial
 from typing import Any, TypeVar
 
 from irgym.base.closing import Closing
@@ -72,60 +71,55 @@ class WorkerPool(Closing):
             left: Returns the key of the state that a worker holds after a request and its answer, None for no
                 new one; by default the request's key.
             weights: How long each request takes compared with the others; by default all as long.
-            at_once: Whether the replies are waited for next: then they may be there when this returns, which
-                saves a switch of threads.
+            at_once: Whether the replies are waited for next: then that of a single request is there when this
+                returns, which saves a switch of threads.
 
         Raises:
             ChildError: A process does not start or stops working between calls; the function returned raises
                 it too.
         """
+
+        def note(worker: int, request: Request, reply: Reply) -> None:
+            if isinstance(reply, Returned):
+                self._remember(left(request, reply.value) if left else key(request), worker)
+
+        if at_once and len(requests) == 1:
+            worker = self._chosen(key(requests[0]))
+            [reply] = self._now(worker, _answers, function, requests)
+            note(worker, requests[0], reply)
+            return lambda: [reply]
         weights = weights or [1.0] * len(requests)
         shares = self._shares([key(request) for request in requests], weights)
-
-        known = partial(self._known, requests, shares, left or (lambda request, _: key(request)))
-        parts = {worker: [requests[place] for place in places] for worker, places in shares.items()}
-        if at_once and len(parts) == 1:
-            [(worker, part)] = parts.items()
-            if not self._under_way(worker):
-                replies = known({worker: _answers(self._children[worker], function, part)})
-                return lambda: replies
         runs: dict[int, Future[Sequence[Reply]]] = {}
         for worker, places in shares.items():
             load = sum(weights[place] for place in places)
-            runs[worker] = self._submitted(worker, load, _answers, function, parts[worker])
+            part = [requests[place] for place in places]
+            runs[worker] = self._submitted(worker, load, _answers, function, part)
 
         def waited() -> list[Reply]:
             self._wait(runs.values())
-            return known({worker: run.result() for worker, run in runs.items()})
+            found: dict[int, Reply] = {}
+            for worker, places in shares.items():
+                for place, reply in zip(places, runs[worker].result(), strict=True):
+                    found[place] = reply
+                    note(worker, requests[place], reply)
+            return [found[place] for place in range(len(requests))]
 
         return waited
 
-    def _known(
-        self,
-        requests: Sequence[Any],
-        shares: Mapping[int, Sequence[int]],
-        left: Callable[[Any, Any], Hashable | None],
-        answers: Mapping[int, Sequence[Reply]],
-    ) -> list[Reply]:
-        """Return the replies of the workers in the order of the requests, and remember who holds what."""
-        found: dict[int, Reply] = {}
-        for worker, places in shares.items():
-            for place, reply in zip(places, answers[worker], strict=True):
-                found[place] = reply
-                if isinstance(reply, Returned):
-                    self._remember(left(requests[place], reply.value), worker)
-        return [found[place] for place in range(len(requests))]
-
     def call(self, call: Call, key: Hashable) -> Reply:
-        """Run one call in a worker that holds a key, or in the first one.
+        """Run one call in a worker that holds a key, or in the least busy one.
 
         Raises:
             ChildError: The process does not start.
         """
-        worker = self._holders.get(key, 0)
+        return self._now(self._chosen(key), Child.call, call)
+
+    def _now(self, worker: int, function: Callable[..., T], *arguments: Any) -> T:
+        """Call a function of a worker's process and wait for it; the arguments are as `_submitted`'s."""
         if self._under_way(worker):
-            return self._submitted(worker, 1.0, Child.call, call).result()
-        return self._children[worker].call(call)
+            return self._submitted(worker, 1.0, function, *arguments).result()
+        return function(self._children[worker], *arguments)
 
     def _submitted(self, worker: int, load: float, function: Callable[..., T], *arguments: Any) -> Future[T]:
         """Call a function of a worker's process once the worker has done what was begun before.
@@ -156,11 +150,16 @@ class WorkerPool(Closing):
         for child in self._children:
             child.close()
 
+    def _chosen(self, key: Hashable) -> int:
+        """Return the worker that holds a key, or else the least busy one."""
+        worker = self._holders.get(key)
+        if worker is None:
+            worker = min(range(len(self._children)), key=self._load)
+        return worker
+
     def _shares(self, keys: Sequence[Hashable], weights: Sequence[float]) -> dict[int, list[int]]:
         """Return the places of the requests for each worker, requests with the same key adjacent."""
         load = [self._load(worker) for worker in range(len(self._children))]
-        if len(keys) == 1:  # an agent waits for each such step
-            return {self._holders.get(keys[0], load.index(min(load))): [0]}
         chosen = [0] * len(keys)
         # Requests with known holders come first, so that the others can balance the load, the longest first.
         for place in sorted(
@@ -193,7 +192,7 @@ class WorkerPool(Closing):
             raise
 
 
-def _answers(child: Child, function: str, requests: list[Any]) -> Sequence[Reply]:
+def _answers(child: Child, function: str, requests: Sequence[Any]) -> Sequence[Reply]:
     """Run requests in one call; if that fails, run each alone to find the guilty ones."""
     reply = child.call(Call(function, (requests,)))
     if isinstance(reply, Returned):

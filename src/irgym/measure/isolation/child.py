@@ -107,7 +107,7 @@ class Child(Closing):
         Raises:
             ChildError: The process does not start or stops working between calls.
         """
-        return next(self.stream((call,)))
+        return unpack(next(self.exchange((pack(call),))))
 
     def stream(self, calls: Iterable[Call], ahead: int = AHEAD) -> Iterator[Reply]:
         """Run calls in order and yield their replies in order, sending a few calls ahead.
