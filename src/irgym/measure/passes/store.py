@@ -210,8 +210,8 @@ class PassStore(ABC, Generic[M, R, A]):
             self._held -= self._sizes[key]
         self._modules[key] = module
         self._modules.move_to_end(key)
-        self._sizes[key] = module.size
-        self._held += module.size
+        self._sizes[key] = size = module.size
+        self._held += size
         while self._held > self._capacity and len(self._modules) > 1:
             oldest, _ = self._modules.popitem(last=False)
             self._held -= self._sizes.pop(oldest)

@@ -241,6 +241,28 @@ PAIRS = (
             "f32[4,4]{1,0} gather", "f32[4,3]{1,0} gather"
         ),
     ),
+    Pair("gather: index map", GATHER, GATHER.replace("start_index_map={0}", "start_index_map={1}")),
+    Pair(
+        "gather: dimensions of a slice",
+        GATHER,
+        GATHER.replace("offset_dims={1}", "offset_dims={0}"),
+    ),
+    Pair(
+        "scatter: index map",
+        f"{SCATTER}, to_apply=sum",
+        f"{SCATTER}, to_apply=sum".replace("operand_dims={0}", "operand_dims={1}"),
+    ),
+    Pair(
+        "scatter: dimensions of a window",
+        f"{SCATTER}, to_apply=sum",
+        f"{SCATTER}, to_apply=sum".replace("update_window_dims={1}", "update_window_dims={0}"),
+    ),
+    with_attribute(
+        "call: composite",
+        'f32[4,4]{1,0} call(x, y), to_apply=first_float, frontend_attributes={composite.name="a"}',
+        "",
+        "is_composite=true",
+    ),
     with_attribute(
         "conditional: type within",
         "f32[4,4]{1,0} conditional(p, pair, pair), false_computation=second",

@@ -66,6 +66,7 @@ class Store(PassStore[Module, Request, Summary]):
         self._engine = engine
         self._passes = [tuple(engine.number(name) for name in action.passes) for action in PASSES]
         self._bits = [sum(1 << number for number in numbers) for numbers in self._passes]
+        self._possible: dict[int, int] = {}
 
     def read(self, program: str) -> Module:
         """Return the original module of a program, without source locations and computations not called."""
@@ -100,7 +101,10 @@ class Store(PassStore[Module, Request, Summary]):
     def summary(self, module: Module, analysed: bool) -> Summary:
         """Return the summary of a module for the parent."""
         counts, entry, passes = module.summary()
-        possible = sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
+        possible = self._possible.get(passes)
+        if possible is None:
+            possible = sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
+            self._possible[passes] = possible
         analysis = module.analysis() if analysed else None
         return Summary(counts.tobytes(), module.size, entry, possible, analysis)
 

@@ -109,7 +109,8 @@ struct NamedPass {
 };
 
 bool HasZeroElements(const HloInstruction* i) {
-  return i->shape().IsArray() && ShapeUtil::IsZeroElementArray(i->shape());
+  // Not ShapeUtil's function, since a call for each instruction takes a third of a summary.
+  return i->shape().IsArray() && absl::c_linear_search(i->shape().dimensions(), 0);
 }
 
 // A dynamic dimension comes in by one of these; other instructions have one only where an operand has.
@@ -335,39 +336,49 @@ const std::vector<NamedPass>& Passes() {
   return *passes;
 }
 
-// For each opcode, the passes that an instruction of it may concern.
-std::vector<std::vector<int>> PassesByOpcode() {
-  std::vector<std::vector<int>> table(HloOpcodeCount());
+// What an instruction of an opcode says of the passes: a bit for each that may change it whatever it is, and the
+// passes for which a predicate decides.
+struct Concerned {
+  uint64_t always = 0;
+  std::vector<std::pair<uint64_t, Predicate>> perhaps;
+};
+
+std::vector<Concerned> PassesByOpcode() {
+  std::vector<Concerned> table(HloOpcodeCount());
+  const auto add = [](Concerned& row, uint64_t bit, Predicate holds) {
+    if (holds == nullptr) {
+      row.always |= bit;
+    } else {
+      row.perhaps.emplace_back(bit, holds);
+    }
+  };
   for (int pass = 0; pass < Passes().size(); ++pass) {
     const NamedPass& named = Passes()[pass];
-    if (named.opcodes.empty() && named.holds != nullptr) {
-      for (auto& row : table) row.push_back(pass);
+    const uint64_t bit = uint64_t{1} << pass;
+    for (HloOpcode opcode : named.opcodes) add(table[static_cast<int>(opcode)], bit, named.holds);
+    if (named.opcodes.empty()) {
+      for (Concerned& row : table) add(row, bit, named.holds);
     }
-    for (HloOpcode opcode : named.opcodes) table[static_cast<int>(opcode)].push_back(pass);
   }
   return table;
 }
 
-// Counts the instructions of each opcode, and returns a bit for each pass that may change the module; passes
-// without conditions always may. One walk: on a large module it is memory that takes the time.
+// Counts the instructions of each opcode, and returns a bit for each pass that may change the module. One walk: on a
+// large module it is memory that takes the time.
 uint64_t Summarise(const HloModule* module, int32_t* counts) {
-  static const auto* const table = new std::vector<std::vector<int>>(PassesByOpcode());
+  static const auto& table = *new std::vector<Concerned>(PassesByOpcode());
   uint64_t possible = 0;
-  for (int pass = 0; pass < Passes().size(); ++pass) {
-    const NamedPass& named = Passes()[pass];
-    if (named.opcodes.empty() && named.holds == nullptr) possible |= uint64_t{1} << pass;
-  }
   for (const HloComputation* computation : module->computations()) {
     for (const HloInstruction* instruction : computation->instructions()) {
       const int opcode = static_cast<int>(instruction->opcode());
       ++counts[opcode];
-      for (int pass : (*table)[opcode]) {
-        const uint64_t bit = uint64_t{1} << pass;
-        if ((possible & bit) != 0) continue;
-        const Predicate holds = Passes()[pass].holds;
-        if (holds == nullptr || holds(instruction)) possible |= bit;
+      for (const auto& [bit, holds] : table[opcode].perhaps) {
+        if ((possible & bit) == 0 && holds(instruction)) possible |= bit;
       }
     }
+  }
+  for (int opcode = 0; opcode < HloOpcodeCount(); ++opcode) {
+    if (counts[opcode] > 0) possible |= table[opcode].always;
   }
   return possible;
 }

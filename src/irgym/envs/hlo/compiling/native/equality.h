@@ -18,12 +18,16 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/hash/hash.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
+#include "xla/comparison_util.h"
+#include "xla/hlo/ir/hlo_casting_utils.h"
 #include "xla/hlo/ir/hlo_instruction.h"
+#include "xla/hlo/ir/hlo_instructions.h"
 #include "xla/hlo/ir/hlo_module.h"
 #include "xla/hlo/ir/hlo_opcode.h"
 #include "xla/hlo/pass/hlo_pass_interface.h"
@@ -40,9 +44,12 @@ using xla::HloModule;
 using xla::HloOpcode;
 using xla::Shape;
 
-inline bool HasDefaultLayout(const Shape& shape) {
-  if (shape.IsTuple()) return absl::c_all_of(shape.tuple_shapes(), HasDefaultLayout);
-  if (!shape.IsArray() || !shape.has_layout()) return true;
+// Whether sizes are fixed, and layouts those that XLA assigns by default.
+inline bool IsPlain(const Shape& shape) {
+  if (shape.IsTuple()) return absl::c_all_of(shape.tuple_shapes(), IsPlain);
+  if (!shape.IsArray()) return true;
+  if (absl::c_linear_search(shape.dynamic_dimensions(), true)) return false;
+  if (!shape.has_layout()) return true;
   const xla::Layout& layout = shape.layout();
   return absl::c_is_sorted(layout.minor_to_major(), std::greater<>()) && layout.tiles().empty() &&
          layout.memory_space() == 0 && layout.element_size_in_bits() == 0 && layout.split_configs().empty() &&
@@ -56,38 +63,81 @@ inline absl::string_view BytesOf(const HloInstruction* constant) {
   return {static_cast<const char*>(literal.untyped_data()), static_cast<size_t>(literal.size_bytes())};
 }
 
-inline bool HoldsFractions(const Shape& shape) {
-  return shape.IsArray() && (xla::primitive_util::IsFloatingPointType(shape.element_type()) ||
-                             xla::primitive_util::IsComplexType(shape.element_type()));
+// XLA's equality of literals takes -0 for 0. Of a negative zero only the sign bit is set, in its last byte.
+inline bool HoldsNegativeZero(const HloInstruction* constant) {
+  if (!constant->shape().IsArray()) return false;
+  const xla::PrimitiveType type = constant->shape().element_type();
+  const bool complex = xla::primitive_util::IsComplexType(type);
+  if (!complex && !xla::primitive_util::IsFloatingPointType(type)) return false;
+  const int bits = xla::primitive_util::BitWidth(type) / (complex ? 2 : 1);
+  const size_t rest = (bits - 1) / 8;  // the bytes before the last
+  const char sign = static_cast<char>(1 << (bits - 1) % 8);
+  const absl::string_view bytes = BytesOf(constant);
+  for (size_t place = bytes.find(sign); place != absl::string_view::npos; place = bytes.find(sign, place + 1)) {
+    if (place % (rest + 1) == rest && absl::c_all_of(bytes.substr(place - rest, rest), [](char b) { return b == 0; })) {
+      return true;
+    }
+  }
+  return false;
 }
 
-// XLA's equality of literals takes -0 for 0. Little-endian numbers with the sign bit alone end in the byte 0x80.
-inline bool MayHoldNegativeZero(const HloInstruction* constant) {
-  return HoldsFractions(constant->shape()) && BytesOf(constant).find('\x80') != absl::string_view::npos;
+// XLA's equality does not look at the type of a comparison, in which -0 and 0 may differ, and NaN may have a place.
+inline bool ComparesUnusually(const HloInstruction* i) {
+  const auto* compare = xla::Cast<xla::HloCompareInstruction>(i);
+  return compare->type() != xla::Comparison::DefaultComparisonType(i->operand(0)->shape().element_type());
+}
+
+inline bool PromisesIndices(const HloInstruction* i) {
+  if (const auto* gather = xla::DynCast<xla::HloGatherInstruction>(i)) return gather->indices_are_sorted();
+  const auto* scatter = xla::Cast<xla::HloScatterInstruction>(i);
+  return scatter->indices_are_sorted() || scatter->unique_indices();
 }
 
 // Whether an operation has no attributes but those that XLA's equality looks at.
 inline bool IsCompared(const HloInstruction* i) {
   switch (i->opcode()) {
     case HloOpcode::kConstant:
-      return !MayHoldNegativeZero(i);
+      return !HoldsNegativeZero(i);
+    case HloOpcode::kCall:
+      if (i->is_composite()) return false;
+      break;
+    case HloOpcode::kCompare:
+      if (ComparesUnusually(i)) return false;
+      break;
+    case HloOpcode::kGather:
+    case HloOpcode::kScatter:
+      if (PromisesIndices(i)) return false;
+      break;
     case HloOpcode::kAbs:
     case HloOpcode::kAdd:
     case HloOpcode::kAnd:
+    case HloOpcode::kAtan2:
     case HloOpcode::kBitcastConvert:
     case HloOpcode::kBroadcast:
+    case HloOpcode::kCbrt:
+    case HloOpcode::kCeil:
     case HloOpcode::kClamp:
+    case HloOpcode::kClz:
+    case HloOpcode::kComplex:
     case HloOpcode::kConcatenate:
     case HloOpcode::kConditional:
     case HloOpcode::kConvert:
     case HloOpcode::kCos:
     case HloOpcode::kDivide:
+    case HloOpcode::kDot:
     case HloOpcode::kDynamicSlice:
     case HloOpcode::kDynamicUpdateSlice:
+    case HloOpcode::kErf:
     case HloOpcode::kExp:
+    case HloOpcode::kExpm1:
+    case HloOpcode::kFloor:
     case HloOpcode::kGetTupleElement:
+    case HloOpcode::kImag:
     case HloOpcode::kIota:
+    case HloOpcode::kIsFinite:
     case HloOpcode::kLog:
+    case HloOpcode::kLog1p:
+    case HloOpcode::kLogistic:
     case HloOpcode::kMaximum:
     case HloOpcode::kMinimum:
     case HloOpcode::kMultiply:
@@ -96,29 +146,37 @@ inline bool IsCompared(const HloInstruction* i) {
     case HloOpcode::kOr:
     case HloOpcode::kPad:
     case HloOpcode::kParameter:
+    case HloOpcode::kPopulationCount:
     case HloOpcode::kPower:
+    case HloOpcode::kReal:
     case HloOpcode::kReduce:
+    case HloOpcode::kRemainder:
     case HloOpcode::kReshape:
     case HloOpcode::kReverse:
+    case HloOpcode::kRoundNearestAfz:
+    case HloOpcode::kRoundNearestEven:
     case HloOpcode::kRsqrt:
     case HloOpcode::kSelect:
     case HloOpcode::kShiftLeft:
     case HloOpcode::kShiftRightArithmetic:
     case HloOpcode::kShiftRightLogical:
+    case HloOpcode::kSign:
     case HloOpcode::kSin:
     case HloOpcode::kSlice:
     case HloOpcode::kSqrt:
     case HloOpcode::kSubtract:
+    case HloOpcode::kTan:
     case HloOpcode::kTanh:
     case HloOpcode::kTranspose:
     case HloOpcode::kTuple:
     case HloOpcode::kWhile:
     case HloOpcode::kXor:
-      return !i->has_sharding() && !i->has_frontend_attributes() && !i->has_result_accuracy() &&
-             !i->HasControlDependencies() && !i->shape().is_dynamic() && HasDefaultLayout(i->shape());
+      break;
     default:
       return false;
   }
+  return !i->has_sharding() && !i->has_frontend_attributes() && !i->has_result_accuracy() &&
+         !i->HasControlDependencies() && IsPlain(i->shape());
 }
 
 // The text of an instruction without names, operands, metadata and what it calls, which XLA compares by itself.
@@ -132,7 +190,8 @@ inline std::string TextOf(const HloInstruction* i) {
                                        xla::HloPrintOptions::PrintSubcomputationMode::kOff));
   std::string text = absl::StrCat(i->shape().ToString(/*print_layout=*/true), " ",
                                   absl::StrJoin(i->ExtraAttributesToString(*options), ", "));
-  if (i->opcode() == HloOpcode::kConstant && MayHoldNegativeZero(i)) absl::StrAppend(&text, " ", BytesOf(i));
+  if (i->opcode() == HloOpcode::kConstant && HoldsNegativeZero(i)) absl::StrAppend(&text, " ", BytesOf(i));
+  if (i->is_composite()) absl::StrAppend(&text, " composite");
   // Dependencies are between instructions, so no two are alike.
   if (i->HasControlDependencies()) absl::StrAppend(&text, " ordered ", i->name());
   return text;
@@ -226,7 +285,7 @@ class Comparing : public Pass {
 
 // Keeps one of constants of one text: shape, layout, attributes and every bit.
 inline absl::StatusOr<bool> CombineConstants(HloComputation* computation) {
-  absl::flat_hash_map<std::string, std::vector<HloInstruction*>> kept;
+  absl::flat_hash_map<size_t, std::vector<HloInstruction*>> kept;
   bool changed = false;
   for (HloInstruction* constant : computation->MakeInstructionPostOrder()) {
     if (constant->opcode() != HloOpcode::kConstant || constant->HasControlDependencies() ||
@@ -234,10 +293,11 @@ inline absl::StatusOr<bool> CombineConstants(HloComputation* computation) {
       continue;
     }
     const absl::string_view bytes = BytesOf(constant);
-    std::vector<HloInstruction*>& alike =
-        kept[absl::StrCat(TextOf(constant), "\n", constant->raw_backend_config_string(), "\n", bytes.substr(0, 64))];
-    const auto equal =
-        absl::c_find_if(alike, [&](const HloInstruction* other) { return BytesOf(other) == bytes; });
+    std::vector<HloInstruction*>& alike = kept[absl::HashOf(constant->shape(), bytes.substr(0, 64))];
+    const auto equal = absl::c_find_if(alike, [&](const HloInstruction* other) {
+      return BytesOf(other) == bytes && TextOf(other) == TextOf(constant) &&
+             other->raw_backend_config_string() == constant->raw_backend_config_string();
+    });
     if (equal == alike.end()) {
       alike.push_back(constant);
       continue;
