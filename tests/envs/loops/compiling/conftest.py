@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from irgym.envs.loops.compiling import lower, packing
+from irgym.envs.loops.compiling import lower, packing, streaming
 from irgym.envs.loops.compiling.plan import vectorisable
 from irgym.envs.loops.nest import Loop, Mark, Nest
 from irgym.envs.loops.programs.contraction import Contraction, Tensor, parse_uri
@@ -112,6 +112,8 @@ def _prefetching(everything: bool) -> Iterator[None]:
         patch.object(packing, "PREFETCHED", 0 if everything else packing.PREFETCHED),
         patch.object(lower, "LARGE_OUTPUT", 0 if everything else lower.LARGE_OUTPUT),
         patch.object(lower, "LONG", 0 if everything else lower.LONG),
+        patch.object(streaming, "LARGE", 0 if everything else streaming.LARGE),
+        patch.object(streaming, "NEAR_BYTES", 0 if everything else streaming.NEAR_BYTES),
     ):
         yield
 

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.core.target import X86_64_V3, X86_64_V4, Target
-from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
+from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Prefetch, Repeat, Tile
 from irgym.envs.loops.compiling.lower import CodeTooLarge, lower
 from irgym.envs.loops.compiling.packing import LINE
 from irgym.envs.loops.nest import Loop, Nest, initial_nest, parse_nest
@@ -27,7 +27,9 @@ class Interpreter:
         self.c = np.full(size, np.nan)
         self.c[: kernel.clear] = 0
         self.registers: list[np.ndarray] = []
-        self.lines: list[tuple[set[int], set[int]]] = []
+        self.lines: list[tuple[set[int], set[int]]] = []  # of each copy: copied, and prefetched meanwhile
+        self.copied: int | None = None
+        self.trace: list[tuple[str, int, int]] = []  # of inputs: what happens, the input, the line
 
     def run(self, nodes: Sequence[Node], at: tuple[int, int, int]) -> None:
         for node in nodes:
@@ -40,19 +42,25 @@ class Interpreter:
                     self.tile(node, at)
                 case Block(fmas):
                     for index, a, b, lanes in fmas:
+                        self.trace += [("read", 0, (at[0] + a) // LINE), ("read", 1, (at[1] + b) // LINE)]
                         left = self.read(self.inputs[0], at[0] + a, lanes, self.kernel.a_vector)
                         right = self.read(self.inputs[1], at[1] + b, lanes, self.kernel.b_vector)
                         self.registers[index][:lanes] += left * right
                 case Pack(operand, place, copy, body):
                     self.lines.append((set(), set()))
+                    self.copied = operand
                     self.run(copy, (*at[:2], place))
+                    self.copied = None
                     original, self.inputs[operand] = self.inputs[operand], self.workspace
                     self.run(body, tuple(place if tensor == operand else at[tensor] for tensor in range(3)))
                     self.inputs[operand] = original
-                case Copy(operand, moves, prefetched):
-                    copied, ahead = self.lines[-1]
-                    copied.update((at[operand] + move.source) // LINE for move in moves)
-                    ahead.update((at[operand] + offset) // LINE for offset in prefetched)
+                case Prefetch(operand, offsets):
+                    ahead = [(at[operand] + offset) // LINE for offset in offsets]
+                    if operand == self.copied:
+                        self.lines[-1][1].update(ahead)
+                    self.trace += [("prefetch", operand, line) for line in ahead]
+                case Copy(operand, moves):
+                    self.lines[-1][0].update((at[operand] + move.source) // LINE for move in moves)
                     for source, destination, lanes, width in moves:
                         values = self.read(self.inputs[operand], at[operand] + source, lanes, True)
                         padded = np.pad(values, (0, width - lanes))
@@ -137,8 +145,8 @@ def test_while_a_panel_is_copied_the_next_one_is_prefetched(
 def test_only_parts_of_large_inputs_are_prefetched() -> None:
     def prefetches(node: Node) -> bool:
         match node:
-            case Copy():
-                return bool(node.prefetched)
+            case Prefetch():
+                return True
             case Pack():
                 return any(map(prefetches, (*node.copy, *node.body)))
             case Repeat():
@@ -156,10 +164,11 @@ def test_only_parts_of_large_inputs_are_prefetched() -> None:
 def test_tiles_prefetch_each_line_that_they_write(
     target: Target, prefetching: Callable[[bool], AbstractContextManager[object]]
 ) -> None:
-    def tiles(nodes: Sequence[Node]) -> Iterator[Tile]:
+    def tiles(nodes: Sequence[Node]) -> Iterator[tuple[Tile, list[int]]]:
         for node in nodes:
             if isinstance(node, Tile):
-                yield node
+                first = node.body[0]
+                yield node, [at // LINE for at in first.offsets] if isinstance(first, Prefetch) else []
             elif isinstance(node, Repeat | Pack):
                 yield from tiles(node.body)
 
@@ -168,16 +177,58 @@ def test_tiles_prefetch_each_line_that_they_write(
     with prefetching(True):
         found = list(tiles(lower(contraction, nest, target).body))
     assert len(found) == 2  # the last row has a tile of one row
-    for tile in found:
+    for tile, prefetched in found:
         written = {
             element // LINE for part in tile.accumulators for element in range(part.c, part.c + part.lanes)
         }
-        assert sorted(written) == [offset // LINE for offset in tile.prefetched]
-    assert not any(tile.prefetched for tile in tiles(lower(contraction, nest, target).body))
+        assert sorted(written) == prefetched
+    assert not any(prefetched for _, prefetched in tiles(lower(contraction, nest, target).body))
     large = lower(matmul(256, 256, 64), nest, target)
-    assert all(tile.prefetched for tile in tiles(large.body))
+    assert all(prefetched for _, prefetched in tiles(large.body))
     short = lower(matmul(256, 256, 8), parse_nest("m/4 n/16 k m n"), target)
-    assert not any(tile.prefetched for tile in tiles(short.body))
+    assert not any(prefetched for _, prefetched in tiles(short.body))
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+@pytest.mark.parametrize(
+    ("contraction", "schedule", "operand"),
+    [(matmul(1, 64, 64), "k/8 n/32 k n", 1), (matmul(64, 1, 64), "m/8 k/16 m k", 0)],
+)
+def test_of_an_input_that_is_read_once_each_line_is_prefetched_before(
+    target: Target,
+    contraction: Contraction,
+    schedule: str,
+    operand: int,
+    prefetching: Callable[[bool], AbstractContextManager[object]],
+) -> None:
+    with prefetching(True):
+        kernel = lower(contraction, parse_nest(schedule), target)
+    interpreter = Interpreter(kernel, *contraction.random_inputs(1), 64)
+    interpreter.run(kernel.body, (0, 0, 0))
+    known: set[int] = set()
+    missed: set[int] = set()
+    for event, which, line in interpreter.trace:
+        if which == operand:
+            if event == "read" and line not in known:
+                missed.add(line)
+            known.add(line)
+    assert len(missed) == 8 * 64 // LINE, "more than the first eight rows"
+
+
+@pytest.mark.parametrize(
+    ("m", "size", "schedule", "expected"),
+    [
+        (1, 1024, "k/8 n/32 k n", True),
+        (2, 1024, "k/8 n/32 k m n", True),
+        (1, 256, "k/8 n/32 k n", False),
+        (8, 1024, "k/8 n/32 k m n", False),
+    ],
+)
+def test_only_large_inputs_that_are_hardly_used_are_prefetched(
+    m: int, size: int, schedule: str, expected: bool
+) -> None:
+    kernel = lower(matmul(m, size, size), parse_nest(schedule), WIDE)
+    assert ("Prefetch(operand=1" in repr(kernel)) == expected
 
 
 def test_equal_nests_give_equal_kernels() -> None:

@@ -7,7 +7,7 @@ than the kernel's, the compiler uses several.
 from collections.abc import Iterable, Iterator, Sequence
 
 from irgym.envs.loops.compiling.c_types import TYPES, CTypes, definitions
-from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
+from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Prefetch, Repeat, Tile
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
@@ -129,6 +129,8 @@ def _widths(kernel: Kernel, nodes: Sequence[Node]) -> Iterator[int]:
                 yield from _widths(kernel, (*node.copy, *node.body))
             case Repeat():
                 yield from _widths(kernel, node.body)
+            case Prefetch():
+                pass
 
 
 def _pairwise(terms: list[str]) -> str:
@@ -162,6 +164,9 @@ def _nodes(kernel: Kernel, nodes: Sequence[Node], pointers: Pointers, depth: int
                 yield from _pack(kernel, node, pointers, depth)
             case Copy():
                 yield from _copy(kernel, node, pointers)
+            case Prefetch(operand, offsets):
+                how = "1, 3" if operand == 2 else "0, 2"
+                yield from (f"__builtin_prefetch({pointers[operand]} + {at}, {how});" for at in offsets)
 
 
 def _pack(kernel: Kernel, pack: Pack, pointers: Pointers, depth: int) -> Iterator[str]:
@@ -176,8 +181,6 @@ def _pack(kernel: Kernel, pack: Pack, pointers: Pointers, depth: int) -> Iterato
 
 
 def _copy(kernel: Kernel, copy: Copy, pointers: Pointers) -> Iterator[str]:
-    for offset in copy.prefetched:
-        yield f"__builtin_prefetch({pointers[copy.operand]} + {offset}, 0, 2);"
     for source, destination, lanes, width in copy.moves:
         zero = "0" if kernel.lanes == 1 else f"({_raw(kernel)}){{0}}"
         value = _load(kernel, pointers[copy.operand], source, lanes, raw=True) if lanes else zero
@@ -211,8 +214,6 @@ def _tile(kernel: Kernel, tile: Tile, pointers: Pointers, depth: int) -> Iterato
     yield "{"
     for index in range(len(tile.accumulators)):
         yield f"    {kind} s{index} = {zero};"
-    for offset in tile.prefetched:
-        yield f"    __builtin_prefetch({c} + {offset}, 1, 3);"
     yield from _indented(_nodes(kernel, tile.body, pointers, depth))
     for index, (offset, lanes) in enumerate(tile.accumulators):
         if kernel.sum_lanes:

@@ -62,15 +62,25 @@ class Tile:
     Attributes:
         accumulators: The registers, by index.
         add: Whether they are added to C; otherwise they overwrite it.
-        body: `Block` and `Repeat`, without tiles.
-        prefetched: Offsets from pointer C to the lines that the tile writes, to be prefetched before its body
-            runs.
+        body: `Block`, `Repeat` and `Prefetch`, without tiles.
     """
 
     accumulators: tuple[Accumulator, ...]
     add: bool
     body: "tuple[Node, ...]"
-    prefetched: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Prefetch:
+    """Requests cache lines ahead of their use: those of an input into L2, those of C into L1 to be written.
+
+    Attributes:
+        operand: 0 for A, 1 for B, 2 for C.
+        offsets: Offsets of the lines from its pointer; they may lie outside the tensor.
+    """
+
+    operand: int
+    offsets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,13 +121,10 @@ class Copy:
     Attributes:
         operand: The packed input: 0 for A, 1 for B.
         moves: The copies.
-        prefetched: Offsets from the pointer of the input to the data of the next copy, to be prefetched. They
-            may lie beyond the end of the input.
     """
 
     operand: int
     moves: tuple[Move, ...]
-    prefetched: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +134,7 @@ class Pack:
     Attributes:
         operand: 0 for A, 1 for B; its pointer is redirected to the copy while the body runs.
         place: Offset of the copy in the workspace.
-        copy: `Copy` and `Repeat`, which run with pointer C at the start of the copy.
+        copy: `Copy`, `Repeat` and `Prefetch`, which run with pointer C at the start of the copy.
         body: Nodes that run on the copy. Only a `Pack` that pads may hold another `Pack` of its input.
         pads: Whether the copy is the whole input with zeros around it.
     """
@@ -139,7 +146,7 @@ class Pack:
     pads: bool = False
 
 
-Node: TypeAlias = Block | Tile | Repeat | Copy | Pack
+Node: TypeAlias = Block | Tile | Repeat | Copy | Pack | Prefetch
 
 
 @dataclass(frozen=True, slots=True)

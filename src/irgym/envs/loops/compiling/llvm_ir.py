@@ -6,7 +6,7 @@ A kernel already has the shape of the final machine code, so the IR needs no opt
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
+from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Prefetch, Repeat, Tile
 
 Pointers = tuple[str, str, str]
 """Names of the values that point into A, B and C."""
@@ -231,6 +231,8 @@ class _Body:
                     self._pack(node, pointers)
                 case Copy():
                     self._copy(node, pointers)
+                case Prefetch():
+                    self._prefetch(node, pointers)
         return sums
 
     def _pack(self, pack: Pack, pointers: Pointers) -> None:
@@ -242,8 +244,6 @@ class _Body:
         self._nodes(pack.body, (a, b, pointers[2]), [])
 
     def _copy(self, copy: Copy, pointers: Pointers) -> None:
-        for offset in copy.prefetched:
-            self._prefetch(self._at(pointers[copy.operand], offset, self.input), "i32 0, i32 2")
         for source, destination, lanes, width in copy.moves:
             if lanes:
                 value = self._load(self._at(pointers[copy.operand], source, self.input), lanes, self.input)
@@ -265,13 +265,14 @@ class _Body:
         types = [*["ptr"] * 3, *[self.vector] * len(sums)]
         return self._loop(repeat.count, types, [*pointers, *sums], iteration)[3:]
 
-    def _prefetch(self, place: str, how: str) -> None:
-        """Write a prefetch; `how` says whether to write (1) and how near, from 0 to 3."""
-        self._line(f"call void @llvm.prefetch.p0(ptr {place}, {how}, i32 1)")
+    def _prefetch(self, node: Prefetch, pointers: Pointers) -> None:
+        # Whether to write, and how near, from 0 to 3.
+        number, how = (self.output, "i32 1, i32 3") if node.operand == 2 else (self.input, "i32 0, i32 2")
+        for offset in node.offsets:
+            place = self._at(pointers[node.operand], offset, number)
+            self._line(f"call void @llvm.prefetch.p0(ptr {place}, {how}, i32 1)")
 
     def _tile(self, tile: Tile, pointers: Pointers) -> None:
-        for offset in tile.prefetched:
-            self._prefetch(self._at(pointers[2], offset, self.sum), "i32 1, i32 3")
         sums = self._nodes(tile.body, pointers, [self.zero] * len(tile.accumulators))
         for part, value in zip(tile.accumulators, sums, strict=True):
             place = self._at(pointers[2], part.c, self.sum)

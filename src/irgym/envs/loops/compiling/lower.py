@@ -6,10 +6,21 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from irgym.core.target import Target
-from irgym.envs.loops.compiling.kernel import Accumulator, Block, Fma, Kernel, Node, Pack, Repeat, Tile
+from irgym.envs.loops.compiling.kernel import (
+    Accumulator,
+    Block,
+    Fma,
+    Kernel,
+    Node,
+    Pack,
+    Prefetch,
+    Repeat,
+    Tile,
+)
 from irgym.envs.loops.compiling.packing import OPERANDS, Access, Copying, Packed, direct, layouts
 from irgym.envs.loops.compiling.padding import padded_size, padding_copy
 from irgym.envs.loops.compiling.plan import TilePlan, plan
+from irgym.envs.loops.compiling.streaming import LINE_BYTES, lines, prefetches, streamed
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
@@ -28,9 +39,6 @@ in parts gain up to 40 % where C does not fit L2, and 0 to 3 % otherwise.
 
 LONG = 32
 """Least number of terms that a tile adds up meanwhile."""
-
-LINE_BYTES = 64
-"""Bytes of a cache line."""
 
 Offsets = tuple[int, int, int]
 Accesses = tuple[Access, Access, Access]
@@ -71,7 +79,7 @@ def lower(
             f"{MAX_WORKSPACE} are allowed"
         )
     a, b, c = (direct(tiles, strides) for strides in contraction.strides)
-    lowering = _Lowering(contraction, tiles, packed)
+    lowering = _Lowering(contraction, tiles, packed, streamed(contraction, tiles, target))
     sizes, elements = {**contraction.sizes, **(part or {})}, math.prod(contraction.shapes[2])
     if (dim := rows_of(contraction)) is not None:
         elements = elements // contraction.sizes[dim] * sizes[dim]
@@ -107,6 +115,7 @@ class _Lowering:
     contraction: Contraction
     plan: TilePlan
     packed: dict[tuple[int, int], Packed]
+    ahead: tuple[int, int]
     blocks: dict[tuple[object, ...], list[Fma]] = field(default_factory=dict[tuple[object, ...], list[Fma]])
 
     @cached_property
@@ -141,27 +150,24 @@ class _Lowering:
                 for _, _, c, lanes in self._points(self.dims[0], extents, accesses)
             )
             body = self.nodes(place, extents, offsets, accesses, in_tile=True)
-            ahead = self._written(accumulators, extents)
-            return [Tile(accumulators, tiles.partial, tuple(body), ahead)]
+            written = self._written(accumulators, extents)
+            return [Tile(accumulators, tiles.partial, (*written, *body))]
         if place == tiles.tile_start:
             fmas = self._block(extents, accesses)
             a0, b0, _ = offsets
             if a0 or b0:
                 fmas = [Fma(index, a + a0, b + b0, lanes) for index, a, b, lanes in fmas]
-            return [Block(tuple(fmas))]
+            line = LINE_BYTES // self.contraction.elements.bytes
+            return [*prefetches(fmas, self.ahead, line), Block(tuple(fmas))]
         return self._loop(place, extents, offsets, accesses, in_tile)
 
-    def _written(self, accumulators: Sequence[Accumulator], extents: Mapping[str, int]) -> tuple[int, ...]:
-        """Return the offsets of the lines of C that a tile writes, if they are worth prefetching."""
+    def _written(self, accumulators: Sequence[Accumulator], extents: Mapping[str, int]) -> list[Prefetch]:
+        """Return a prefetch of the lines of C that a tile writes, if they are worth it."""
         terms = math.prod(extents[dim] for dim in self.contraction.reductions)
         if terms < LONG or math.prod(self.contraction.shapes[2]) < LARGE_OUTPUT:
-            return ()
+            return []
         line = LINE_BYTES // self.contraction.elements.sum_bytes
-        found: list[int] = []
-        for offset in sorted(each.c for each in accumulators):
-            if not found or offset >= found[-1] + line:
-                found.append(offset)
-        return tuple(found)
+        return [Prefetch(2, tuple(lines(sorted(each.c for each in accumulators), line)))]
 
     def _pack(self, packed: Packed, extents: dict[str, int], offsets: Offsets, accesses: Accesses) -> Pack:
         copy = Copying(self.plan, packed).nodes(extents, offsets[packed.operand])
@@ -265,7 +271,7 @@ def _straight_line(parallel: list[Point], reduced: list[Point]) -> list[Fma]:
 
 
 def _joined(nodes: list[Node]) -> list[Node]:
-    """Merge adjacent blocks."""
+    """Merge blocks that only prefetches are between, which come first."""
     if len(nodes) < 2:
         return nodes
     joined: list[Node] = []
@@ -273,6 +279,9 @@ def _joined(nodes: list[Node]) -> list[Node]:
     for node in nodes:
         if isinstance(node, Block):
             fmas.extend(node.fmas)
+            continue
+        if isinstance(node, Prefetch):
+            joined.append(node)
             continue
         if fmas:
             joined.append(Block(tuple(fmas)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Protocol
 
-from irgym.envs.loops.compiling.kernel import Copy, Move, Node, Repeat
+from irgym.envs.loops.compiling.kernel import Copy, Move, Node, Prefetch, Repeat
 from irgym.envs.loops.compiling.plan import TilePlan
 from irgym.envs.loops.programs.contraction import Contraction
 
@@ -260,7 +260,9 @@ class Copying:
         for moving, group in groupby(parts, lambda part: isinstance(part, Move)):
             if moving:
                 moves = tuple(part for part in group if isinstance(part, Move))
-                nodes.append(Copy(self.packed.operand, moves, tuple(self._prefetched(moves))))
+                if ahead := tuple(self._prefetched(moves)):
+                    nodes.append(Prefetch(self.packed.operand, ahead))
+                nodes.append(Copy(self.packed.operand, moves))
             else:
                 nodes.extend(part for part in group if not isinstance(part, Move))
         return tuple(nodes)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from irgym.envs.loops.compiling import assembler as asm
 from irgym.envs.loops.compiling.block import InstructionSet, Operand, emit_group, groups
-from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Repeat, Tile
+from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Prefetch, Repeat, Tile
 
 POINTERS = (asm.RDI, asm.RSI, asm.RDX)
 
@@ -60,7 +60,7 @@ def _depth(nodes: Sequence[Node]) -> int:
 
     def of(node: Node) -> int:
         match node:
-            case Block() | Copy():
+            case Block() | Copy() | Prefetch():
                 return 0
             case Pack():
                 return max(_depth(node.copy), _depth(node.body))
@@ -114,6 +114,8 @@ class _Emitter:
                     self._pack(node, depth)
                 case Copy():
                     self._copy(node)
+                case Prefetch():
+                    self._prefetch(node)
 
     def _catch_up(self) -> None:
         for place, register in enumerate(POINTERS):
@@ -129,7 +131,7 @@ class _Emitter:
             self.code += asm.push_immediate(node.count)
         else:
             self.code += asm.move_immediate(counter, node.count)
-        if isinstance(node.body[0], Block | Copy):
+        if isinstance(node.body[0], Block | Copy | Prefetch):
             self.code += asm.nops(-len(self.code) % LOOP_ALIGNMENT)
         head = len(self.code)
         self._nodes(node.body, depth + 1)
@@ -149,8 +151,6 @@ class _Emitter:
         pointer = POINTERS[2]
         for register in range(self.accumulators):
             self.code += instructions.zero(register)
-        for offset in node.prefetched:
-            self.code += asm.prefetch(pointer, self.bytes * offset + self.pending[2], to_write=True)
         self._nodes(node.body, depth)
         scratch = self.accumulators
         for register, (offset, lanes) in enumerate(node.accumulators):
@@ -161,6 +161,11 @@ class _Emitter:
                 if node.add:
                     self.code += instructions.add(register, pointer, displacement, lanes, scratch)
                 self.code += instructions.store(register, pointer, displacement, lanes, scratch)
+
+    def _prefetch(self, node: Prefetch) -> None:
+        pointer, lag = POINTERS[node.operand], self.pending[node.operand]
+        for offset in node.offsets:
+            self.code += asm.prefetch(pointer, self.bytes * offset + lag, to_write=node.operand == 2)
 
     def _block(self, node: Block) -> None:
         kernel, pending = self.kernel, self.pending
@@ -185,8 +190,6 @@ class _Emitter:
     def _copy(self, node: Copy) -> None:
         source, destination = POINTERS[node.operand], POINTERS[2]
         lag, ahead = self.pending[node.operand], self.pending[2]
-        for offset in node.prefetched:
-            self.code += asm.prefetch(source, self.bytes * offset + lag)
         for place, (start, end, lanes, width) in enumerate(node.moves):
             register = place % self.instructions.registers // 2
             self.code += (

@@ -1,0 +1,87 @@
+"""Prefetching of inputs that a nest streams through: each element is read once, from beyond L2.
+
+Hardware prefetchers stop at the end of a page, and find a row's next page only when it is read. Where rows
+are read side by side, as in products of a matrix and a vector, that happens often.
+"""
+
+import math
+from collections.abc import Sequence
+
+from irgym.core.target import Target
+from irgym.envs.loops.compiling.kernel import Fma, Prefetch
+from irgym.envs.loops.compiling.packing import OPERANDS, direct
+from irgym.envs.loops.compiling.plan import TilePlan
+from irgym.envs.loops.programs.contraction import Contraction
+
+LARGE = 1 << 18
+"""Least number of elements of an input (1 MiB of float32) that is prefetched."""
+
+USES = 2
+"""Greatest number of multiply-adds for each element of a block: more of them hide the way to memory."""
+
+NEAR_BYTES = 1 << 14
+"""Bytes of the input that are read, at the least, between the prefetch of a line and its use."""
+
+LINE_BYTES = 64
+"""Bytes of a cache line."""
+
+
+def streamed(contraction: Contraction, tiles: TilePlan, target: Target) -> tuple[int, int]:
+    """Return how many elements ahead each input is prefetched; 0 for one that is not.
+
+    Args:
+        contraction: The program.
+        tiles: Execution of its nest.
+        target: Target of the code.
+    """
+    a, b = (_ahead(contraction, tiles, target, operand) for operand in range(len(OPERANDS)))
+    return a, b
+
+
+def _ahead(contraction: Contraction, tiles: TilePlan, target: Target, operand: int) -> int:
+    strides = contraction.strides[operand]
+    copied = contraction.padded[operand] or any(OPERANDS[operand] in loop.packs for loop in tiles.order)
+    if copied or math.prod(contraction.layouts[operand]) < LARGE:
+        return 0
+    block: dict[str, int] = {}
+    for loop, span in list(zip(tiles.order, tiles.spans, strict=True))[tiles.tile_start :]:
+        block[loop.dim] = max(block.get(loop.dim, 1), span)
+    if math.prod(extent for dim, extent in block.items() if not strides[dim]) > USES:
+        return 0
+    size = contraction.elements.bytes * math.prod(extent for dim, extent in block.items() if strides[dim])
+    steps, ahead = direct(tiles, strides).steps, 0
+    # The farthest loop that can be looked ahead: `size` are the bytes that an iteration of it reads.
+    for at in reversed(range(tiles.tile_start)):
+        trips = -(-tiles.spans[at] // tiles.order[at].step)
+        if trips == 1:
+            continue
+        if not steps[at] or size > target.cache(2) // 4:
+            break
+        ahead = steps[at] * -(-NEAR_BYTES // size) if size < NEAR_BYTES else steps[at]
+        size *= trips
+    return ahead
+
+
+def prefetches(fmas: Sequence[Fma], ahead: tuple[int, int], line: int) -> list[Prefetch]:
+    """Return the prefetches of what a block reads later.
+
+    Args:
+        fmas: The block.
+        ahead: As `streamed` returns it.
+        line: Elements of a cache line.
+    """
+    found: list[Prefetch] = []
+    for operand, distance in enumerate(ahead):
+        if distance:
+            offsets = sorted({fma.b if operand else fma.a for fma in fmas})
+            found.append(Prefetch(operand, tuple([at + distance for at in lines(offsets, line)])))
+    return found
+
+
+def lines(offsets: Sequence[int], line: int) -> list[int]:
+    """Return an offset for each cache line, of offsets in order; `line` is its number of elements."""
+    found: list[int] = []
+    for offset in offsets:
+        if not found or offset >= found[-1] + line:
+            found.append(offset)
+    return found
