@@ -112,7 +112,7 @@ def _prefetching(everything: bool) -> Iterator[None]:
         patch.object(packing, "PREFETCHED", 0 if everything else packing.PREFETCHED),
         patch.object(lower, "LARGE_OUTPUT", 0 if everything else lower.LARGE_OUTPUT),
         patch.object(lower, "LONG", 0 if everything else lower.LONG),
-        patch.object(streaming, "LARGE", 0 if everything else streaming.LARGE),
+        patch.object(streaming, "SHARE", 0 if everything else streaming.SHARE),
         patch.object(streaming, "NEAR_BYTES", 0 if everything else streaming.NEAR_BYTES),
     ):
         yield

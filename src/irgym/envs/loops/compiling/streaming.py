@@ -1,7 +1,9 @@
-"""Prefetching of inputs that a nest streams through: each element is read once, from beyond L2.
+"""Prefetching of inputs that a nest streams through: each element is read once, from memory.
 
 Hardware prefetchers stop at the end of a page, and find a row's next page only when it is read. Where rows
-are read side by side, as in products of a matrix and a vector, that happens often.
+are read side by side, as in the product of a vector and a matrix, that happens often. On a Zen 4, prefetching
+gains 1.1 times on 1 x 4096 x 4096. It costs 1.1 to 1.3 times where the input is in L2 or L3, or where the
+lanes of a vector are added up (4096 x 1 x 4096), so both are left as they are.
 """
 
 import math
@@ -13,8 +15,8 @@ from irgym.envs.loops.compiling.packing import OPERANDS, direct
 from irgym.envs.loops.compiling.plan import TilePlan
 from irgym.envs.loops.programs.contraction import Contraction
 
-LARGE = 1 << 18
-"""Least number of elements of an input (1 MiB of float32) that is prefetched."""
+SHARE = 0.5
+"""Share of the last cache that an input must exceed to be read from memory."""
 
 USES = 2
 """Greatest number of multiply-adds for each element of a block: more of them hide the way to memory."""
@@ -41,14 +43,17 @@ def streamed(contraction: Contraction, tiles: TilePlan, target: Target) -> tuple
 def _ahead(contraction: Contraction, tiles: TilePlan, target: Target, operand: int) -> int:
     strides = contraction.strides[operand]
     copied = contraction.padded[operand] or any(OPERANDS[operand] in loop.packs for loop in tiles.order)
-    if copied or math.prod(contraction.layouts[operand]) < LARGE:
+    if copied or tiles.sum_lanes or not (tiles.a_vector, tiles.b_vector)[operand]:
+        return 0
+    element = contraction.elements.bytes
+    if element * math.prod(contraction.layouts[operand]) <= SHARE * target.cache(3):
         return 0
     block: dict[str, int] = {}
     for loop, span in list(zip(tiles.order, tiles.spans, strict=True))[tiles.tile_start :]:
         block[loop.dim] = max(block.get(loop.dim, 1), span)
     if math.prod(extent for dim, extent in block.items() if not strides[dim]) > USES:
         return 0
-    size = contraction.elements.bytes * math.prod(extent for dim, extent in block.items() if strides[dim])
+    size = element * math.prod(extent for dim, extent in block.items() if strides[dim])
     steps, ahead = direct(tiles, strides).steps, 0
     # The farthest loop that can be looked ahead: `size` are the bytes that an iteration of it reads.
     for at in reversed(range(tiles.tile_start)):
