@@ -118,7 +118,9 @@ class WorkerPool(Closing):
     def _now(self, worker: int, function: Callable[..., T], *arguments: Any) -> T:
         """Call a function of a worker's process and wait for it; the arguments are as `_submitted`'s."""
         if self._under_way(worker):
-            return self._submitted(worker, 1.0, function, *arguments).result()
+            run = self._submitted(worker, 1.0, function, *arguments)
+            self._wait([run])
+            return run.result()
         return function(self._children[worker], *arguments)
 
     def _submitted(self, worker: int, load: float, function: Callable[..., T], *arguments: Any) -> Future[T]:
