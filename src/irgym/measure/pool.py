@@ -85,7 +85,7 @@ class WorkerPool(Closing):
 
         if at_once and len(requests) == 1:
             worker = self._chosen(key(requests[0]))
-            [reply] = self._now(worker, _answers, function, requests)
+            [reply] = self._now(worker, _answers, function, [*requests])
             note(worker, requests[0], reply)
             return lambda: [reply]
         weights = weights or [1.0] * len(requests)
@@ -111,7 +111,7 @@ class WorkerPool(Closing):
         """Run one call in a worker that holds a key, or in the least busy one.
 
         Raises:
-            ChildError: The process does not start.
+            ChildError: The process does not start or stops working between calls.
         """
         return self._now(self._chosen(key), Child.call, call)
 
@@ -194,7 +194,7 @@ class WorkerPool(Closing):
             raise
 
 
-def _answers(child: Child, function: str, requests: Sequence[Any]) -> Sequence[Reply]:
+def _answers(child: Child, function: str, requests: list[Any]) -> Sequence[Reply]:
     """Run requests in one call; if that fails, run each alone to find the guilty ones."""
     reply = child.call(Call(function, (requests,)))
     if isinstance(reply, Returned):

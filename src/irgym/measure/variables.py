@@ -11,8 +11,8 @@ THREADS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 """Set to the number of threads in every child unless its limits say otherwise."""
 
 SHORT_SPIN = {"KMP_BLOCKTIME": "1", "GOMP_SPINCOUNT": "100000", "OPENBLAS_THREAD_TIMEOUT": "20"}
-"""Set where a candidate has several threads: those of compiled code, torch and OpenBLAS then spin for a
-millisecond or less.
+"""Set in children with several threads: those of compiled code, torch and OpenBLAS then spin for at most a
+millisecond.
 
 So they are awake for the next call, as they are by default, but do not occupy the cores of what is timed
 next."""

@@ -60,6 +60,22 @@ sum_minus_zero {
   ROOT r = f32[] add(s, zero)
 }
 
+at_least_three {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  three = f32[] constant(3)
+  s = f32[] add(a, b)
+  ROOT r = f32[] maximum(s, three)
+}
+
+at_least_labelled_three {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  three = f32[] constant(3), frontend_attributes={mark="1"}
+  s = f32[] add(a, b)
+  ROOT r = f32[] maximum(s, three)
+}
+
 largest_float {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -109,6 +125,29 @@ second {
   ROOT b = f32[4,4]{1,0} get-tuple-element(t), index=1
 }
 """
+
+ZEROS = {"bf16": ("0", "-0.0"), "f64": ("0", "-0.0"), "c64": ("(0, 0)", "(0, -0.0)")}
+"""Zeros of types, and those that XLA takes for equal."""
+
+
+def _dividing(name: str, kind: str, zero: str) -> str:
+    """Return a computation that divides by a number of a type."""
+    part = "imag" if kind == "c64" else "convert"
+    return f"""
+{name} {{
+  a = f32[4,4]{{1,0}} parameter(0)
+  b = f32[4,4]{{1,0}} parameter(1)
+  zero = {kind}[] constant({zero})
+  part = f32[] {part}(zero)
+  whole = f32[4,4]{{1,0}} broadcast(part), dimensions={{}}
+  s = f32[4,4]{{1,0}} add(a, b)
+  ROOT r = f32[4,4]{{1,0}} divide(s, whole)
+}}
+"""
+
+
+for _kind, (_zero, _minus) in ZEROS.items():
+    COMPUTATIONS += _dividing(f"zero_{_kind}", _kind, _zero) + _dividing(f"minus_zero_{_kind}", _kind, _minus)
 
 GATHER = (
     "f32[4,4]{1,0} gather(x, column), offset_dims={1}, collapsed_slice_dims={0}, start_index_map={0}, "
@@ -196,6 +235,21 @@ PAIRS = (
         "f32[4]{0} reduce(x, zero), dimensions={0}",
         "to_apply=sum_zero",
         "to_apply=sum_minus_zero",
+    ),
+    with_attribute(
+        "reduce: label of a constant within",
+        "f32[4]{0} reduce(x, zero), dimensions={0}",
+        "to_apply=at_least_three",
+        "to_apply=at_least_labelled_three",
+    ),
+    *(
+        with_attribute(
+            f"call: sign of a zero of {name} within",
+            "f32[4,4]{1,0} call(x, y)",
+            f"to_apply=zero_{name}",
+            f"to_apply=minus_zero_{name}",
+        )
+        for name in ZEROS
     ),
     with_attribute(
         "call: type within", "f32[4,4]{1,0} call(x, y)", "to_apply=first_float", "to_apply=first_total"

@@ -132,6 +132,7 @@ def test_the_ways_to_compare_reach_into_branches_reductions_and_slices():
     for text, other, same, name, count in (
         (BRANCHES, "branch_total", "branch_float", "simplify-conditional", " compare("),
         (REDUCES, "largest_total", "largest_float", "algsimp", " reduce("),
+        (REDUCES.replace("largest_float", "sum_zero"), "sum_minus_zero", "sum_zero", "algsimp", " reduce("),
         (SLICES, "TOTALORDER", "FLOAT", "slice-sinker", " compare("),
     ):
         different = after(f"HloModule m\n{COMPUTATIONS}{text.replace('OTHER', other)}", name, "cse", "dce")

@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from irgym.base.errors import BackendError
-from irgym.core.target import X86_64_V3, X86_64_V4
+from irgym.core.target import X86_64_V3, X86_64_V4, Cache
 from irgym.envs.loops.compiling import backends
-from irgym.envs.loops.compiling.backends import AVX2, AVX512, BACKENDS, LLVM, Backend
+from irgym.envs.loops.compiling.backends import AVX2, AVX512, BACKENDS, LLVM, Backend, backend, preferred
 from irgym.envs.loops.nest import Nest, initial_nest
 from irgym.envs.loops.programs.contraction import Contraction, matmul
 from irgym.measure.machine import Machine, fingerprint
-from irgym.measure.target import target_of_machine
+from irgym.measure.target import host_target, target_of_machine
 
 each = pytest.mark.parametrize("generator", BACKENDS, ids=[candidate.name for candidate in BACKENDS])
 
@@ -79,6 +79,13 @@ def test_all_agree_on_random_nests(
             np.testing.assert_allclose(
                 c, reference, rtol=1e-5, atol=1e-6 * (terms + 8), err_msg=generator.name
             )
+
+
+def test_a_back_end_knows_the_caches_that_code_is_made_for() -> None:
+    for found in (preferred(), preferred(host_target()), backend(preferred().name)):
+        assert found.target == host_target()
+    small = replace(host_target(), caches=(Cache(1, 1 << 14),))
+    assert preferred(small).target == backend(preferred().name, small).target == small
 
 
 @each

@@ -10,6 +10,8 @@ from irgym.core.target import X86_64_V3, X86_64_V4, Target
 from irgym.envs.loops.compiling.kernel import Block, Copy, Kernel, Node, Pack, Prefetch, Repeat, Tile
 from irgym.envs.loops.compiling.lower import CodeTooLarge, lower
 from irgym.envs.loops.compiling.packing import LINE
+from irgym.envs.loops.compiling.plan import plan
+from irgym.envs.loops.compiling.streaming import distances
 from irgym.envs.loops.nest import Loop, Nest, initial_nest, parse_nest
 from irgym.envs.loops.programs.contraction import Contraction, Tensor, matmul, parse_uri
 
@@ -168,7 +170,12 @@ def test_tiles_prefetch_each_line_that_they_write(
         for node in nodes:
             if isinstance(node, Tile):
                 first = node.body[0]
-                yield node, [at // LINE for at in first.offsets] if isinstance(first, Prefetch) else []
+                yield (
+                    node,
+                    [at // LINE for at in first.offsets]
+                    if isinstance(first, Prefetch) and first.operand == 2
+                    else [],
+                )
             elif isinstance(node, Repeat | Pack):
                 yield from tiles(node.body)
 
@@ -222,6 +229,21 @@ def test_only_large_inputs_that_are_hardly_used_are_prefetched(
 ) -> None:
     kernel = lower(matmul(m, size, size), parse_nest(schedule), WIDE)
     assert ("Prefetch(operand=1" in repr(kernel)) == expected
+
+
+@pytest.mark.parametrize(
+    ("uri", "schedule", "expected"),
+    [
+        ("loops://mm/1x4096x4096", "k/8 n/32 k n", 8 * 4096),  # the rows that come next
+        ("loops://mm/1x4096x4096", "n/32 k n", 128 * 4096),  # 16 KiB, of 128 bytes in each row
+        ("loops://mm/1x4194304x8", "n/64 k n", 8 * 64),  # 16 KiB, along the rows
+        ("loops://mm/64x4096x4096", "n/32 m k n", 0),  # read again from a cache, by each row
+    ],
+)
+def test_how_far_ahead_is_prefetched(uri: str, schedule: str, expected: int) -> None:
+    contraction = parse_uri(uri)
+    tiles = plan(contraction, parse_nest(schedule), NARROW)
+    assert distances(contraction, tiles, NARROW) == (0, expected)
 
 
 def test_equal_nests_give_equal_kernels() -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Protocol
@@ -319,14 +319,12 @@ def preferred(target: Target | None = None, elements: str = F32.name) -> Backend
         BackendError: There is none.
     """
     wanted = target or host_target()
-    own = [candidate for candidate in (AVX512, AVX2) if elements in candidate.types]
-    exact = [candidate for candidate in own if candidate.target.name == wanted.name]
+    exact = [own for own in (AVX512, AVX2) if elements in own.types and own.target.name == wanted.name]
     for candidate in (*exact, LlvmBackend(wanted)):
         if _status(candidate).available:
-            return candidate
+            return _made_for(candidate, wanted)
     raise BackendError(
-        f"no code generator of loops for {wanted.name} runs on this machine: install the portable one with "
-        f"{INSTALL_LLVM}"
+        f"no code generator of loops for {wanted.name} runs here: install the portable one, {INSTALL_LLVM}"
     )
 
 
@@ -350,7 +348,7 @@ def backend(name: str, target: Target | None = None) -> Backend:
             "or one of them with :N for N threads"
         )
     check_threads(count)
-    generator = LlvmBackend(target) if plain == LLVM.name else named[plain]
+    generator = LlvmBackend(target) if plain == LLVM.name else _made_for(named[plain], target)
     found: Backend = generator if count == 1 else ThreadedBackend(generator, count)
     status = _status(found)
     if not status.available:
@@ -362,6 +360,13 @@ def backend(name: str, target: Target | None = None) -> Backend:
             f"leave one out, or choose the back end {LLVM.name}"
         )
     return found
+
+
+def _made_for(generator: Generator, target: Target | None) -> Generator:
+    """Return a back end with the caches and cores of a target, by default of this machine."""
+    if isinstance(generator, MachineCodeBackend):
+        return replace(generator, target=generator.target.on(target or host_target()))
+    return generator
 
 
 def generator_of(contraction: Contraction, name: str | None, target: Target | None) -> Backend:

@@ -20,7 +20,7 @@ from irgym.envs.loops.compiling.kernel import (
 from irgym.envs.loops.compiling.packing import OPERANDS, Access, Copying, Packed, direct, layouts
 from irgym.envs.loops.compiling.padding import padded_size, padding_copy
 from irgym.envs.loops.compiling.plan import TilePlan, plan
-from irgym.envs.loops.compiling.streaming import LINE_BYTES, lines, prefetches, streamed
+from irgym.envs.loops.compiling.streaming import LINE_BYTES, distances, one_per_line, prefetches
 from irgym.envs.loops.nest import Nest
 from irgym.envs.loops.programs.contraction import Contraction
 
@@ -79,7 +79,7 @@ def lower(
             f"{MAX_WORKSPACE} are allowed"
         )
     a, b, c = (direct(tiles, strides) for strides in contraction.strides)
-    lowering = _Lowering(contraction, tiles, packed, streamed(contraction, tiles, target))
+    lowering = _Lowering(contraction, tiles, packed, distances(contraction, tiles, target))
     sizes, elements = {**contraction.sizes, **(part or {})}, math.prod(contraction.shapes[2])
     if (dim := rows_of(contraction)) is not None:
         elements = elements // contraction.sizes[dim] * sizes[dim]
@@ -167,7 +167,7 @@ class _Lowering:
         if terms < LONG or math.prod(self.contraction.shapes[2]) < LARGE_OUTPUT:
             return []
         line = LINE_BYTES // self.contraction.elements.sum_bytes
-        return [Prefetch(2, tuple(lines(sorted(each.c for each in accumulators), line)))]
+        return [Prefetch(2, tuple(one_per_line(sorted(each.c for each in accumulators), line)))]
 
     def _pack(self, packed: Packed, extents: dict[str, int], offsets: Offsets, accesses: Accesses) -> Pack:
         copy = Copying(self.plan, packed).nodes(extents, offsets[packed.operand])
@@ -271,7 +271,7 @@ def _straight_line(parallel: list[Point], reduced: list[Point]) -> list[Fma]:
 
 
 def _joined(nodes: list[Node]) -> list[Node]:
-    """Merge blocks that only prefetches are between, which come first."""
+    """Merge adjacent blocks, also across prefetches, which then run before the merged block."""
     if len(nodes) < 2:
         return nodes
     joined: list[Node] = []

@@ -19,7 +19,7 @@ SHARE = 0.5
 """Share of the last cache that an input must exceed to be read from memory."""
 
 USES = 2
-"""Greatest number of multiply-adds for each element of a block: more of them hide the way to memory."""
+"""Greatest number of multiply-adds for each element of a block: more of them hide the latency of memory."""
 
 NEAR_BYTES = 1 << 14
 """Bytes of the input that are read, at the least, between the prefetch of a line and its use."""
@@ -28,7 +28,7 @@ LINE_BYTES = 64
 """Bytes of a cache line."""
 
 
-def streamed(contraction: Contraction, tiles: TilePlan, target: Target) -> tuple[int, int]:
+def distances(contraction: Contraction, tiles: TilePlan, target: Target) -> tuple[int, int]:
     """Return how many elements ahead each input is prefetched; 0 for one that is not.
 
     Args:
@@ -45,8 +45,10 @@ def _ahead(contraction: Contraction, tiles: TilePlan, target: Target, operand: i
     copied = contraction.padded[operand] or any(OPERANDS[operand] in loop.packs for loop in tiles.order)
     if copied or tiles.sum_lanes or not (tiles.a_vector, tiles.b_vector)[operand]:
         return 0
-    element = contraction.elements.bytes
-    if element * math.prod(contraction.layouts[operand]) <= SHARE * target.cache(3):
+    element, cached = contraction.elements.bytes, SHARE * target.cache(3)
+    held = math.prod(contraction.layouts[operand])
+    overlap = math.prod(size for dim, size in contraction.sizes.items() if strides[dim]) > held
+    if overlap or element * held <= cached:
         return 0
     block: dict[str, int] = {}
     for loop, span in list(zip(tiles.order, tiles.spans, strict=True))[tiles.tile_start :]:
@@ -55,15 +57,16 @@ def _ahead(contraction: Contraction, tiles: TilePlan, target: Target, operand: i
         return 0
     size = element * math.prod(extent for dim, extent in block.items() if strides[dim])
     steps, ahead = direct(tiles, strides).steps, 0
-    # The farthest loop that can be looked ahead: `size` are the bytes that an iteration of it reads.
+    # By iterations of the outermost loop that leaves room in L2; each reads `size` bytes of the input.
     for at in reversed(range(tiles.tile_start)):
         trips = -(-tiles.spans[at] // tiles.order[at].step)
-        if trips == 1:
-            continue
-        if not steps[at] or size > target.cache(2) // 4:
-            break
-        ahead = steps[at] * -(-NEAR_BYTES // size) if size < NEAR_BYTES else steps[at]
-        size *= trips
+        if steps[at]:
+            iterations = max(1, math.ceil(NEAR_BYTES / size))
+            if size <= target.cache(2) // 4 and iterations < trips:
+                ahead = steps[at] * iterations
+            size *= trips
+        elif trips > USES and size <= cached:
+            return 0  # a cache holds it when it is read again
     return ahead
 
 
@@ -72,18 +75,18 @@ def prefetches(fmas: Sequence[Fma], ahead: tuple[int, int], line: int) -> list[P
 
     Args:
         fmas: The block.
-        ahead: As `streamed` returns it.
+        ahead: As `distances` returns it.
         line: Elements of a cache line.
     """
     found: list[Prefetch] = []
     for operand, distance in enumerate(ahead):
         if distance:
             offsets = sorted({fma.b if operand else fma.a for fma in fmas})
-            found.append(Prefetch(operand, tuple([at + distance for at in lines(offsets, line)])))
+            found.append(Prefetch(operand, tuple([at + distance for at in one_per_line(offsets, line)])))
     return found
 
 
-def lines(offsets: Sequence[int], line: int) -> list[int]:
+def one_per_line(offsets: Sequence[int], line: int) -> list[int]:
     """Return an offset for each cache line, of offsets in order; `line` is its number of elements."""
     found: list[int] = []
     for offset in offsets:

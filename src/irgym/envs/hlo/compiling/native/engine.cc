@@ -336,16 +336,16 @@ const std::vector<NamedPass>& Passes() {
   return *passes;
 }
 
-// What an instruction of an opcode says of the passes: a bit for each that may change it whatever it is, and the
-// passes for which a predicate decides.
-struct Concerned {
+// The passes that may change an instruction of an opcode: a bit for each that always may, and those for which a
+// predicate decides.
+struct PassesOfOpcode {
   uint64_t always = 0;
   std::vector<std::pair<uint64_t, Predicate>> perhaps;
 };
 
-std::vector<Concerned> PassesByOpcode() {
-  std::vector<Concerned> table(HloOpcodeCount());
-  const auto add = [](Concerned& row, uint64_t bit, Predicate holds) {
+std::vector<PassesOfOpcode> PassesByOpcode() {
+  std::vector<PassesOfOpcode> table(HloOpcodeCount());
+  const auto add = [](PassesOfOpcode& row, uint64_t bit, Predicate holds) {
     if (holds == nullptr) {
       row.always |= bit;
     } else {
@@ -357,7 +357,7 @@ std::vector<Concerned> PassesByOpcode() {
     const uint64_t bit = uint64_t{1} << pass;
     for (HloOpcode opcode : named.opcodes) add(table[static_cast<int>(opcode)], bit, named.holds);
     if (named.opcodes.empty()) {
-      for (Concerned& row : table) add(row, bit, named.holds);
+      for (PassesOfOpcode& row : table) add(row, bit, named.holds);
     }
   }
   return table;
@@ -366,7 +366,7 @@ std::vector<Concerned> PassesByOpcode() {
 // Counts the instructions of each opcode, and returns a bit for each pass that may change the module. One walk: on a
 // large module it is memory that takes the time.
 uint64_t Summarise(const HloModule* module, int32_t* counts) {
-  static const auto& table = *new std::vector<Concerned>(PassesByOpcode());
+  static const auto& table = *new std::vector<PassesOfOpcode>(PassesByOpcode());
   uint64_t possible = 0;
   for (const HloComputation* computation : module->computations()) {
     for (const HloInstruction* instruction : computation->instructions()) {

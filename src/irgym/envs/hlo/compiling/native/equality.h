@@ -81,13 +81,13 @@ inline bool HoldsNegativeZero(const HloInstruction* constant) {
   return false;
 }
 
-// XLA's equality does not look at the type of a comparison, in which -0 and 0 may differ, and NaN may have a place.
-inline bool ComparesUnusually(const HloInstruction* i) {
+// XLA's equality ignores the type of a comparison. In a total order, -0 is less than 0, and NaNs are ordered.
+inline bool HasUnusualType(const HloInstruction* i) {
   const auto* compare = xla::Cast<xla::HloCompareInstruction>(i);
   return compare->type() != xla::Comparison::DefaultComparisonType(i->operand(0)->shape().element_type());
 }
 
-inline bool PromisesIndices(const HloInstruction* i) {
+inline bool HasSortedOrUniqueIndices(const HloInstruction* i) {
   if (const auto* gather = xla::DynCast<xla::HloGatherInstruction>(i)) return gather->indices_are_sorted();
   const auto* scatter = xla::Cast<xla::HloScatterInstruction>(i);
   return scatter->indices_are_sorted() || scatter->unique_indices();
@@ -97,16 +97,14 @@ inline bool PromisesIndices(const HloInstruction* i) {
 inline bool IsCompared(const HloInstruction* i) {
   switch (i->opcode()) {
     case HloOpcode::kConstant:
-      return !HoldsNegativeZero(i);
-    case HloOpcode::kCall:
-      if (i->is_composite()) return false;
+      if (HoldsNegativeZero(i)) return false;
       break;
     case HloOpcode::kCompare:
-      if (ComparesUnusually(i)) return false;
+      if (HasUnusualType(i)) return false;
       break;
     case HloOpcode::kGather:
     case HloOpcode::kScatter:
-      if (PromisesIndices(i)) return false;
+      if (HasSortedOrUniqueIndices(i)) return false;
       break;
     case HloOpcode::kAbs:
     case HloOpcode::kAdd:
@@ -114,6 +112,7 @@ inline bool IsCompared(const HloInstruction* i) {
     case HloOpcode::kAtan2:
     case HloOpcode::kBitcastConvert:
     case HloOpcode::kBroadcast:
+    case HloOpcode::kCall:
     case HloOpcode::kCbrt:
     case HloOpcode::kCeil:
     case HloOpcode::kClamp:
