@@ -44,38 +44,6 @@ sum_marked {
   ROOT r = f32[] add(a, b), frontend_attributes={mark="1"}
 }
 
-sum_zero {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  zero = f32[] constant(0)
-  s = f32[] add(a, b)
-  ROOT r = f32[] add(s, zero)
-}
-
-sum_minus_zero {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  zero = f32[] constant(-0.0)
-  s = f32[] add(a, b)
-  ROOT r = f32[] add(s, zero)
-}
-
-at_least_three {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  three = f32[] constant(3)
-  s = f32[] add(a, b)
-  ROOT r = f32[] maximum(s, three)
-}
-
-at_least_labelled_three {
-  a = f32[] parameter(0)
-  b = f32[] parameter(1)
-  three = f32[] constant(3), frontend_attributes={mark="1"}
-  s = f32[] add(a, b)
-  ROOT r = f32[] maximum(s, three)
-}
-
 largest_float {
   a = f32[] parameter(0)
   b = f32[] parameter(1)
@@ -130,6 +98,19 @@ ZEROS = {"bf16": ("0", "-0.0"), "f64": ("0", "-0.0"), "c64": ("(0, 0)", "(0, -0.
 """Zeros of types, and those that XLA takes for equal."""
 
 
+def _with_constant(name: str, operation: str, constant: str) -> str:
+    """Return a computation on the sum of two numbers and a constant, an instruction."""
+    return f"""
+{name} {{
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  s = f32[] add(a, b)
+  c = f32[] {constant}
+  ROOT r = f32[] {operation}(s, c)
+}}
+"""
+
+
 def _dividing(name: str, kind: str, zero: str) -> str:
     """Return a computation that divides by a number of a type."""
     part = "imag" if kind == "c64" else "convert"
@@ -146,6 +127,13 @@ def _dividing(name: str, kind: str, zero: str) -> str:
 """
 
 
+for _name, _operation, _constant in (
+    ("sum_zero", "add", "constant(0)"),
+    ("sum_minus_zero", "add", "constant(-0.0)"),
+    ("at_least_three", "maximum", "constant(3)"),
+    ("at_least_labelled_three", "maximum", 'constant(3), frontend_attributes={mark="1"}'),
+):
+    COMPUTATIONS += _with_constant(_name, _operation, _constant)
 for _kind, (_zero, _minus) in ZEROS.items():
     COMPUTATIONS += _dividing(f"zero_{_kind}", _kind, _zero) + _dividing(f"minus_zero_{_kind}", _kind, _minus)
 

@@ -169,13 +169,8 @@ def test_tiles_prefetch_each_line_that_they_write(
     def tiles(nodes: Sequence[Node]) -> Iterator[tuple[Tile, list[int]]]:
         for node in nodes:
             if isinstance(node, Tile):
-                first = node.body[0]
-                yield (
-                    node,
-                    [at // LINE for at in first.offsets]
-                    if isinstance(first, Prefetch) and first.operand == 2
-                    else [],
-                )
+                of_c = [each for each in node.body if isinstance(each, Prefetch) and each.operand == 2]
+                yield node, [offset // LINE for each in of_c for offset in each.offsets]
             elif isinstance(node, Repeat | Pack):
                 yield from tiles(node.body)
 

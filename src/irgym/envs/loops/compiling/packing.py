@@ -126,10 +126,7 @@ def layouts(contraction: Contraction, tiles: TilePlan) -> tuple[dict[tuple[int, 
 def _layout(contraction: Contraction, tiles: TilePlan, place: int, operand: int, start: int) -> Packed:
     strides = contraction.strides[operand]
     dims = frozenset(dim for dim, stride in strides.items() if stride)
-    block: dict[str, int] = {}
-    for loop, span in list(zip(tiles.order, tiles.spans, strict=True))[tiles.tile_start :]:
-        if loop.dim in dims:
-            block[loop.dim] = max(block.get(loop.dim, 1), span)
+    block = {dim: extent for dim, extent in tiles.block.items() if dim in dims}
     fill = (tiles.a_vector, tiles.b_vector)[operand]
     row, width, grouped = "", 1, None
     if fill and tiles.vector_dim is not None:
@@ -153,7 +150,7 @@ def _layout(contraction: Contraction, tiles: TilePlan, place: int, operand: int,
         loop = tiles.order[at]
         if loop.dim in dims:
             steps[at] = size
-            trips = -(-tiles.spans[at] // loop.step)
+            trips = tiles.trips(at)
             size *= -(-trips // width) if at == grouped else trips
     source = direct(tiles, strides)
     large = math.prod(contraction.layouts[operand]) >= PREFETCHED

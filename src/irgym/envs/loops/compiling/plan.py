@@ -71,6 +71,18 @@ class TilePlan:
     emitted_fmas: int
     grouped: str
 
+    @property
+    def block(self) -> dict[str, int]:
+        """Extent of each dimension within the straight-line block."""
+        extents: dict[str, int] = {}
+        for loop, span in zip(self.order[self.tile_start :], self.spans[self.tile_start :], strict=True):
+            extents[loop.dim] = max(extents.get(loop.dim, 1), span)
+        return extents
+
+    def trips(self, place: int) -> int:
+        """Return how often the loop at a position of `order` runs, with a tail."""
+        return -(-self.spans[place] // self.order[place].step)
+
 
 def vectorisable(contraction: Contraction, dim: str) -> bool:
     """Say whether unit steps of `dim` can be vector lanes.

@@ -50,16 +50,14 @@ def _ahead(contraction: Contraction, tiles: TilePlan, target: Target, operand: i
     overlap = math.prod(size for dim, size in contraction.sizes.items() if strides[dim]) > held
     if overlap or element * held <= cached:
         return 0
-    block: dict[str, int] = {}
-    for loop, span in list(zip(tiles.order, tiles.spans, strict=True))[tiles.tile_start :]:
-        block[loop.dim] = max(block.get(loop.dim, 1), span)
+    block = tiles.block
     if math.prod(extent for dim, extent in block.items() if not strides[dim]) > USES:
         return 0
     size = element * math.prod(extent for dim, extent in block.items() if strides[dim])
     steps, ahead = direct(tiles, strides).steps, 0
     # By iterations of the outermost loop that leaves room in L2; each reads `size` bytes of the input.
     for at in reversed(range(tiles.tile_start)):
-        trips = -(-tiles.spans[at] // tiles.order[at].step)
+        trips = tiles.trips(at)
         if steps[at]:
             iterations = max(1, math.ceil(NEAR_BYTES / size))
             if size <= target.cache(2) // 4 and iterations < trips:

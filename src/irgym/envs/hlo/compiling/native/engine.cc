@@ -109,7 +109,7 @@ struct NamedPass {
 };
 
 bool HasZeroElements(const HloInstruction* i) {
-  // Not ShapeUtil's function, since a call for each instruction takes a third of a summary.
+  // Not ShapeUtil's function, since a call for each instruction takes a fifth of a summary.
   return i->shape().IsArray() && absl::c_linear_search(i->shape().dimensions(), 0);
 }
 
