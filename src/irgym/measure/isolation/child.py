@@ -10,6 +10,7 @@ from irgym.base.closing import Closing
 from irgym.core.cost import Call
 from irgym.measure.isolation.process import Dead, Late, Packed, Process
 from irgym.measure.isolation.protocol import (
+    END,
     NO_MEMORY,
     RAISED,
     RETURNED,
@@ -53,8 +54,7 @@ Answer: TypeAlias = Packed | Crashed | TimedOut | OutOfMemory
 def pack(call: Call) -> bytes:
     """Return a call packed for `Child.exchange`."""
     # The arguments stay packed until the child has imported the modules that they need.
-    arguments = pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
-    return pickle.dumps((call.function, arguments), pickle.HIGHEST_PROTOCOL)
+    return call.function.encode() + END + pickle.dumps(call.arguments, pickle.HIGHEST_PROTOCOL)
 
 
 def unpack(answer: Answer) -> Reply:

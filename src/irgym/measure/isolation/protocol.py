@@ -131,6 +131,9 @@ NO_MEMORY = b"M"  # text
 
 KINDS = frozenset((RUNNING, WAITING, TOLD, RETURNED, RAISED, NO_MEMORY))
 
+END = b"\n"
+"""Ends the name of the function in a call; its pickled arguments follow."""
+
 # From the parent: length, payload. From the child: kind, length, payload.
 REQUEST = struct.Struct("<Q")
 ANSWER = struct.Struct("<cQ")
@@ -138,18 +141,6 @@ ANSWER = struct.Struct("<cQ")
 
 def write_all(descriptor: int, data: bytes) -> None:
     """Write all of `data` to a blocking pipe."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def read_exactly(descriptor: int, count: int) -> bytes | None:
-    """Read `count` bytes from a blocking pipe; return None if it was closed before."""
-    parts: list[bytes] = []
-    while count:
-        part = os.read(descriptor, min(count, 1 << 20))
-        if not part:
-            return None
-        parts.append(part)
-        count -= len(part)
-    return b"".join(parts)
+    written = os.write(descriptor, data)
+    while written < len(data):
+        written += os.write(descriptor, memoryview(data)[written:])

@@ -20,13 +20,14 @@ from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from irgym.base.errors import IrgymError
 from irgym.base.garbage import collect_seldom
 from irgym.core.cost import Call
 from irgym.measure.isolation.protocol import (
     ANSWER,
+    END,
     NO_MEMORY,
     RAISED,
     REQUEST,
@@ -36,7 +37,6 @@ from irgym.measure.isolation.protocol import (
     WAITING,
     Limits,
     Raised,
-    read_exactly,
     resolve,
     write_all,
 )
@@ -57,7 +57,7 @@ class Worker:
         self._answers = answers
         self._functions: dict[str, Callable[..., Any]] = {}
 
-    def serve(self, requests: int) -> None:
+    def serve(self, requests: BinaryIO) -> None:
         """Answer calls until the parent closes its end."""
         self._limit_memory()
         self._send(RUNNING)
@@ -81,9 +81,9 @@ class Worker:
         write_all(self._answers, ANSWER.pack(kind, len(payload)) + payload)
 
     def _answer(self, payload: bytes) -> tuple[bytes, bytes]:
-        name, packed = pickle.loads(payload)
+        name, _, packed = payload.partition(END)
         try:
-            function, arguments = self._prepare(name, packed)
+            function, arguments = self._prepare(name.decode(), packed)
             return RETURNED, pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
         except MemoryError as error:
             return NO_MEMORY, (str(error) or "an allocation failed").encode()
@@ -156,9 +156,14 @@ def _empty_output() -> None:
         os.ftruncate(_STDERR, 0)
 
 
-def _read_request(requests: int) -> bytes | None:
-    header = read_exactly(requests, REQUEST.size)
-    return None if header is None else read_exactly(requests, REQUEST.unpack(header)[0])
+def _read_request(requests: BinaryIO) -> bytes | None:
+    """Return the next request; None if the parent has closed its end, perhaps in the middle of one."""
+    header = requests.read(REQUEST.size)
+    if len(header) < REQUEST.size:
+        return None
+    [length] = REQUEST.unpack(header)
+    payload = requests.read(length)
+    return payload if len(payload) == length else None
 
 
 def _die_with_parent(lifeline: int) -> None:
@@ -191,11 +196,12 @@ def _watch(lifeline: int) -> None:
 
 def main() -> None:
     """Serve the parent that holds the other ends of the pipes."""
-    requests, answers, lifeline = (int(text) for text in sys.argv[1:])
+    pipe, answers, lifeline = (int(text) for text in sys.argv[1:])
     ended = threading.Event()
     atexit.register(_leave_at_once, ended)  # the first handler registered is the last one called
     _die_with_parent(lifeline)
     faulthandler.enable()
+    requests = os.fdopen(pipe, "rb", closefd=False)
     settings = _read_request(requests)
     if settings is None:
         return
