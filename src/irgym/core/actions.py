@@ -5,7 +5,7 @@ state, such as the places where a rule applies; an action holds a candidate's na
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, product
 from math import prod
@@ -20,6 +20,10 @@ from irgym.core.kinds import ActionKind
 
 BoolArray = NDArray[np.bool_]
 IntArray = NDArray[np.int64]
+
+NO_CHOICES: BoolArray = np.zeros(0, dtype=np.bool_)
+"""The choices of a space in which no kind has parameters; read-only."""
+NO_CHOICES.flags.writeable = False
 
 
 class Action(NamedTuple):
@@ -50,7 +54,7 @@ class Mask:
     """
 
     kinds: BoolArray
-    params: BoolArray
+    params: BoolArray = field(default_factory=lambda: NO_CHOICES)
     candidates: tuple[tuple[int, str], ...] = ()
 
     @cached_property

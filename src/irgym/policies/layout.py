@@ -21,7 +21,7 @@ from irgym.core.candidates import check_listed
 
 IntArray = NDArray[np.int64]
 
-NO_CANDIDATES = Mask(np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.bool_))
+NO_CANDIDATES = Mask(np.zeros(0, dtype=np.bool_))
 """Placeholder for the mask of an action without a candidate, which needs no mask."""
 
 

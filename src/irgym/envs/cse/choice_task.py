@@ -52,7 +52,7 @@ class ChoiceTask(Task[CseState]):
         kinds = np.zeros(len(self.space.kinds), dtype=np.bool_)
         kinds[STOP] = not state.stopped
         left = tuple((SHARE, self.names[place]) for place in self.left(state))
-        return Mask(kinds, np.zeros(0, dtype=np.bool_), left)
+        return Mask(kinds, candidates=left)
 
     def left(self, state: CseState) -> list[int]:
         """Return the places of the candidates that are not shared yet; none once the schedule has ended."""

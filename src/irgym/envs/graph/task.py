@@ -169,7 +169,7 @@ class GraphTask(Task[GraphState]):
         for kind in (actions.STOP, actions.STOP_ALL):
             kinds[kind] = self._offers(state, kind)
         pairs = tuple([(rule + 1, name) for rule, name in self.candidates(state)])
-        return Mask(kinds, np.zeros(0, dtype=np.bool_), pairs)
+        return Mask(kinds, candidates=pairs)
 
     def _offers(self, state: GraphState, kind: int) -> bool:
         """Say whether searches see a kind that ends the schedule."""

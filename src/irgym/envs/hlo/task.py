@@ -101,12 +101,12 @@ class HloTask(Task[HloState]):
         A pass is masked if the module has no operation that it applies to, or if the pass had no effect since
         the module last changed.
         """
-        kinds = np.zeros(len(SPACE.kinds), dtype=np.bool_)
-        if not self.terminal(state):
-            kinds[:STOP] = state.node.possible
-            kinds[list(state.tried)] = False
-            kinds[STOP] = True
-        return Mask(kinds, np.zeros(0, dtype=np.bool_))
+        if state.terminal:
+            return Mask(np.zeros(len(SPACE.kinds), dtype=np.bool_))
+        kinds = state.node.possible.copy()
+        for kind in state.tried:
+            kinds[kind] = False
+        return Mask(kinds)
 
     def step(self, state: HloState, action: Action) -> HloState:
         """Return the state after a pass or `stop`.

@@ -117,7 +117,7 @@ class LlvmTask(Task[LlvmState]):
             kinds[:STOP] = self.modules.supported
             kinds[list(state.tried)] = False
             kinds[STOP] = True
-        return Mask(kinds, np.zeros(0, dtype=np.bool_))
+        return Mask(kinds)
 
     def step(self, state: LlvmState, action: Action) -> LlvmState:
         """Return the state after a pass or `stop`.

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.hlo.actions import PASSES
+from irgym.envs.hlo.actions import STOP
 from irgym.envs.hlo.compiling.pool import Pool
 from irgym.envs.hlo.compiling.store import Request, Summary
 from irgym.envs.hlo.observing.opcodes import COUNTED
@@ -26,7 +26,7 @@ class Node:
         counts: Shape [len(OPCODES)]; instructions of each opcode in all computations.
         total: Instructions in all computations.
         entry: Instructions of the entry computation.
-        possible: Shape [len(PASSES)]; false where the pass has nothing to change.
+        possible: Shape [len(SPACE.kinds)], read-only; false for passes with nothing to do, true for `stop`.
         analysis: FLOPs, transcendental operations, bytes accessed; None unless requested.
     """
 
@@ -37,9 +37,14 @@ class Node:
     analysis: tuple[float, float, float] | None = None
 
     @cached_property
-    def counted(self) -> NDArray[np.float32]:
-        """Counts of the opcodes that features use, shape [len(COUNTED)]."""
-        return self.counts[COUNTED].astype(np.float32)
+    def logs_and_counts(self) -> NDArray[np.float32]:
+        """log(1 + count) / 5 of each opcode in `COUNTED`, then the counts; shape [2 * len(COUNTED)]."""
+        both = np.empty(2 * len(COUNTED), dtype=np.float32)
+        logs, counts = both[: len(COUNTED)], both[len(COUNTED) :]
+        counts[:] = self.counts[COUNTED]
+        np.log1p(counts, out=logs)
+        logs /= 5.0
+        return both
 
 
 def node_of(summary: Summary) -> Node:
@@ -50,8 +55,8 @@ def node_of(summary: Summary) -> Node:
 
 @lru_cache(4096)
 def _flags(bits: int) -> NDArray[np.bool_]:
-    """Return the flags that an integer has as bits, shape [len(PASSES)], read-only."""
-    flags = np.array([bits >> kind & 1 for kind in range(len(PASSES))], dtype=np.bool_)
+    """Return `Node.possible` from an integer with a bit for each pass."""
+    flags = np.array([*(bits >> kind & 1 for kind in range(STOP)), True], dtype=np.bool_)
     flags.flags.writeable = False
     return flags
 

@@ -5,15 +5,19 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.hlo.actions import PASSES
+from irgym.envs.hlo.actions import PASSES, STOP
 from irgym.envs.hlo.compiling.modules import Node
 from irgym.envs.hlo.observing.opcodes import COUNTED
 from irgym.envs.hlo.state import HloState
 
-GENERAL = 6
-"""Number of features of the module and the episode as a whole."""
+_SHARES = len(COUNTED)
+_CHANGES = 2 * len(COUNTED)
+_USED = 3 * len(COUNTED)
+_LAST = _USED + len(PASSES)
+_TRIED = _LAST + len(PASSES)
+_MODULE = _TRIED + len(PASSES)
 
-FEATURES = 3 * len(COUNTED) + 3 * len(PASSES) + GENERAL
+FEATURES = _MODULE + 6
 """Length of the feature vector."""
 
 
@@ -28,26 +32,23 @@ def features(root: Node, state: HloState, horizon: int) -> NDArray[np.float32]:
       logarithm; the entry computation's share; the share of steps left; whether the last pass had an effect.
     """
     vector = np.zeros(FEATURES, dtype=np.float32)
-    logs, shares, changes = vector[: 3 * len(COUNTED)].reshape(3, -1)
-    used, last, tried = vector[3 * len(COUNTED) : -GENERAL].reshape(3, -1)
     node, before = state.node, state.before
-    np.log1p(node.counted, out=logs)
-    logs /= 5.0
-    np.multiply(node.counted, 10.0 / root.total, out=shares)
+    vector[:_CHANGES] = node.logs_and_counts
     if before is not node:
-        np.subtract(node.counted, before.counted, out=changes)
-        changes *= 10.0 / root.total
-    for kind in state.path:
-        used[kind] = min(used[kind] + 1.0 / 3.0, 1.0)
-    if 0 <= state.last < len(PASSES):
-        last[state.last] = 1.0
-    tried[list(state.tried)] = 1.0
-    vector[-GENERAL:] = (
-        node.total / root.total,
-        10.0 * (node.total / before.total - 1.0),
-        math.log1p(node.total) / 10.0,
-        node.entry / node.total,
-        1.0 - state.steps / horizon,
-        float(state.last >= 0 and state.last not in state.tried),
-    )
+        np.subtract(
+            node.logs_and_counts[_SHARES:], before.logs_and_counts[_SHARES:], out=vector[_CHANGES:_USED]
+        )
+    vector[_SHARES:_USED] *= 10.0 / root.total
+    for kind in set(state.path):
+        vector[_USED + kind] = min(state.path.count(kind) / 3.0, 1.0)
+    if 0 <= state.last < STOP:
+        vector[_LAST + state.last] = 1.0
+    for kind in state.tried:
+        vector[_TRIED + kind] = 1.0
+    vector[_MODULE] = node.total / root.total
+    vector[_MODULE + 1] = 10.0 * (node.total / before.total - 1.0)
+    vector[_MODULE + 2] = math.log1p(node.total) / 10.0
+    vector[_MODULE + 3] = node.entry / node.total
+    vector[_MODULE + 4] = 1.0 - state.steps / horizon
+    vector[_MODULE + 5] = float(state.last >= 0 and state.last not in state.tried)
     return vector
