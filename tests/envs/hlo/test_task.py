@@ -86,9 +86,10 @@ def test_counts_are_those_of_the_module(task):
     state, _ = walk(task, 3)
     text = task.modules.pool.call("text", task.modules.file, state.path)
     module = load_engine().from_text(text)
-    counts, entry, _ = module.summary()
-    assert (counts == state.node.counts).all()
-    assert (state.node.total, state.node.entry) == (module.size, entry)
+    content = module.content()
+    assert content.counts == state.node.counts.tobytes()
+    assert (state.node.total, state.node.entry) == (content.total, content.entry)
+    assert content.total == module.size == state.node.counts.sum()
 
 
 def test_passes_without_effect_are_masked_until_the_module_changes(task):

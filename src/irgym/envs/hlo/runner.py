@@ -33,8 +33,8 @@ def count(program: str, path: tuple[int, ...], objective: str) -> Measurement:
         module = store().module(program, path)
         if objective == "flops":
             return Measurement(Outcome.OK, (module.analysis()[0],))
-        _, entry, _ = module.summary()
-        return Measurement(Outcome.OK, (float(entry if objective == "entry-ops" else module.size),))
+        content = module.content()
+        return Measurement(Outcome.OK, (float(content.entry if objective == "entry-ops" else content.total),))
     except PassFailure as failure:
         return Measurement(Outcome.CRASH, detail=str(failure))
 

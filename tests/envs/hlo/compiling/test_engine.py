@@ -21,7 +21,7 @@ pytestmark = pytest.mark.usefixtures("engine")
 
 
 def counts_of(module):
-    counts, _, _ = module.summary()
+    counts = np.frombuffer(module.content().counts, dtype=np.int32)
     return {OPCODES[place]: int(counts[place]) for place in np.flatnonzero(counts)}
 
 
@@ -71,6 +71,66 @@ def test_text_proto_and_clone_are_the_same_module(name):
         assert other.fingerprint() == module.fingerprint()
         assert other.digest() == module.digest()
         assert counts_of(other) == counts_of(module)
+
+
+CONTROLLED = """HloModule controlled
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  first = f32[8] negate(x)
+  second = f32[8] exponential(x), control-predecessors={first}
+  ROOT both = f32[8] add(second, first)
+}
+"""
+
+FUSED = """HloModule fused
+
+fused {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] negate(x)
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] fusion(x), kind=kLoop, calls=fused
+}
+"""
+
+ASYNC = """HloModule in_parts
+
+called {
+  x = f32[8] parameter(0)
+  ROOT y = f32[8] negate(x)
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  begun = ((f32[8]), f32[8]) call-start(x), to_apply=called
+  ROOT y = f32[8] call-done(begun)
+}
+"""
+
+SCHEDULED = CONTROLLED.replace("controlled", "scheduled, is_scheduled=true")
+
+
+@pytest.mark.parametrize("text", [CONTROLLED, FUSED, ASYNC, SCHEDULED])
+def test_a_copy_keeps_what_few_modules_have(text):
+    engine = load_engine()
+    module = engine.from_text(text)
+    copy = module.clone()
+    copy.verify()
+    copied = copy.orders() + copy.text()
+    assert copied.replace(".clone", "") == module.orders() + module.text()  # XLA renames fused computations
+
+
+def test_a_copy_of_a_module_from_which_most_instructions_went_is_the_same():
+    dead = "\n".join(f"  dead{place} = f32[] constant({place})" for place in range(400))
+    text = f"HloModule sparse\n\nENTRY main {{\n{dead}\n  ROOT x = f32[] parameter(0)\n}}\n"
+    engine = load_engine()
+    module = engine.from_text(text)
+    assert module.run(engine.number("dce")) and module.size == 1
+    copy = module.clone()
+    assert (copy.orders(), copy.text()) == (module.orders(), module.text())
 
 
 def test_the_digest_ignores_the_order_of_instructions():

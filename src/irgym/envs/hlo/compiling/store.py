@@ -100,13 +100,12 @@ class Store(PassStore[Module, Request, Summary]):
 
     def summary(self, module: Module, analysed: bool) -> Summary:
         """Return the summary of a module for the parent."""
-        counts, entry, passes = module.summary()
+        counts, total, entry, passes = module.content()
         possible = self._possible.get(passes)
         if possible is None:
             possible = sum(1 << kind for kind, bits in enumerate(self._bits) if passes & bits)
             self._possible[passes] = possible
-        analysis = module.analysis() if analysed else None
-        return Summary(counts.tobytes(), module.size, entry, possible, analysis)
+        return Summary(counts, total, entry, possible, module.analysis() if analysed else None)
 
 
 def read_program(path: str) -> bytes:

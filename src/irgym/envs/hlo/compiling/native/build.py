@@ -31,7 +31,7 @@ INSTALL = "pip install 'irgym[hlo]'"
 
 SOURCE = Path(__file__).with_name("engine.cc")
 
-HEADERS = (SOURCE.with_name("equality.h"), SOURCE.with_name("execution.h"))
+HEADERS = (SOURCE.with_name("copying.h"), SOURCE.with_name("equality.h"), SOURCE.with_name("execution.h"))
 """Files that the source includes."""
 
 FLAGS = (

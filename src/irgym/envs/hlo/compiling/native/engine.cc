@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -85,6 +86,7 @@
 #include "xla/service/while_loop_invariant_code_motion.h"
 #include "xla/service/while_loop_simplifier.h"
 
+#include "copying.h"
 #include "equality.h"
 #include "execution.h"
 
@@ -588,7 +590,7 @@ IRGYM_API char* irgym_execute(void* module, const char* arguments, size_t length
 
 // How many loops run until something that is computed ends them, and not a number of times that XLA can tell.
 IRGYM_API int64_t irgym_open_loops(void* module) {
-  const std::unique_ptr<HloModule> copy = AsModule(module)->Clone(/*suffix=*/"");
+  const std::unique_ptr<HloModule> copy = irgym::Copy(*AsModule(module));
   if (Failed(WhileLoopTripCountAnnotator().Run(copy.get()))) return -1;
   int64_t open = 0;
   for (const HloComputation* computation : copy->computations()) {
@@ -602,7 +604,28 @@ IRGYM_API int64_t irgym_open_loops(void* module) {
 
 IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
 
-IRGYM_API void* irgym_clone(void* module) { return AsModule(module)->Clone(/*suffix=*/"").release(); }
+IRGYM_API void* irgym_clone(void* module) { return irgym::Copy(*AsModule(module)).release(); }
+
+// The orders in which passes visit computations, instructions and users; the text does not show them.
+IRGYM_API char* irgym_orders(void* module, size_t* size) {
+  std::map<int64_t, std::string> by_id;
+  std::string text;
+  for (const HloComputation* computation : AsModule(module)->computations()) {
+    absl::StrAppend(&text, computation->name(), ":\n");
+    by_id[computation->unique_id()] = computation->name();
+    std::map<int64_t, std::string> instructions;
+    for (const HloInstruction* instruction : computation->instructions()) {
+      instructions[instruction->local_id()] = instruction->name();
+      absl::StrAppend(&text, " ", instruction->name(), ":");
+      for (const HloInstruction* user : instruction->users()) absl::StrAppend(&text, " ", user->name());
+      absl::StrAppend(&text, "\n");
+    }
+    for (const auto& [id, name] : instructions) absl::StrAppend(&text, " ", name);
+    absl::StrAppend(&text, "\n");
+  }
+  for (const auto& [id, name] : by_id) absl::StrAppend(&text, name, " ");
+  return Copied(text, size);
+}
 
 IRGYM_API char* irgym_text(void* module, size_t* size) {
   return Copied(AsModule(module)->ToString(HloPrintOptions::ShortParsable().set_print_control_dependencies(true)), size);
@@ -637,12 +660,13 @@ IRGYM_API int irgym_verify(void* module) {
   return Failed(verifier.Run(AsModule(module))) ? -1 : 0;
 }
 
-// Fills counts[opcode] over all computations, the number of instructions of the entry computation, and a bit for
-// each pass: 0 where the module has nothing that the pass could change.
-IRGYM_API void irgym_summary(void* module, int32_t* counts, int64_t* entry, uint64_t* possible) {
+// Fills counts[opcode] over all computations. Fills in the instructions of all computations, those of the entry
+// computation, and a bit for each pass: 0 where the module has nothing that the pass could change.
+IRGYM_API void irgym_content(void* module, int32_t* counts, uint64_t* rest) {
   std::memset(counts, 0, sizeof(int32_t) * HloOpcodeCount());
-  *possible = Summarise(AsModule(module), counts);
-  *entry = AsModule(module)->entry_computation()->instruction_count();
+  rest[2] = Summarise(AsModule(module), counts);
+  rest[0] = AsModule(module)->instruction_count();
+  rest[1] = AsModule(module)->entry_computation()->instruction_count();
 }
 
 // Equal graphs have equal digests, whatever the order of their instructions. Different graphs rarely share one:
