@@ -81,16 +81,16 @@ class Worker:
         write_all(self._answers, ANSWER.pack(kind, len(payload)) + payload)
 
     def _answer(self, payload: bytes) -> tuple[bytes, bytes]:
-        name, _, packed = payload.partition(END)
         try:
-            function, arguments = self._prepare(name.decode(), packed)
+            end = payload.index(END)
+            function, arguments = self._prepare(payload[:end].decode(), memoryview(payload)[end + 1 :])
             return RETURNED, pickle.dumps(function(*arguments), pickle.HIGHEST_PROTOCOL)
         except MemoryError as error:
             return NO_MEMORY, (str(error) or "an allocation failed").encode()
         except BaseException as error:  # noqa: BLE001 (the parent gets it, SystemExit too)
             return RAISED, pickle.dumps(_raised(error), pickle.HIGHEST_PROTOCOL)
 
-    def _prepare(self, name: str, packed: bytes) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def _prepare(self, name: str, packed: memoryview) -> tuple[Callable[..., Any], tuple[Any, ...]]:
         function = self._functions.get(name)
         if function is not None:
             return function, pickle.loads(packed)

@@ -110,20 +110,39 @@ ENTRY main {
 }
 """
 
-SCHEDULED = CONTROLLED.replace("controlled", "scheduled, is_scheduled=true")
+SCHEDULED = CONTROLLED.replace("controlled", "scheduled, is_scheduled=true").replace(
+    ", control-predecessors={first}", ""
+)
+
+CUSTOM = """HloModule custom
+
+greater {
+  a = f32[] parameter(0)
+  b = f32[] parameter(1)
+  ROOT r = pred[] compare(a, b), direction=GT
+}
+
+ENTRY main {
+  x = f32[8] parameter(0)
+  sorted = f32[8] sort(x), dimensions={0}, to_apply=greater
+  ROOT y = (f32[3], s32[3]) custom-call(sorted), custom_call_target="TopK", called_computations={greater}
+}
+"""
 
 
-@pytest.mark.parametrize("text", [CONTROLLED, FUSED, ASYNC, SCHEDULED])
-def test_a_copy_keeps_what_few_modules_have(text):
+@pytest.mark.parametrize("text", [CONTROLLED, FUSED, ASYNC, SCHEDULED, CUSTOM])
+def test_a_copy_keeps_rare_features(text):
     engine = load_engine()
     module = engine.from_text(text)
     copy = module.clone()
     copy.verify()
     copied = copy.orders() + copy.text()
-    assert copied.replace(".clone", "") == module.orders() + module.text()  # XLA renames fused computations
+    assert (
+        copied.replace(".clone", "") == module.orders() + module.text()
+    )  # XLA renames fused and asynchronous ones
 
 
-def test_a_copy_of_a_module_from_which_most_instructions_went_is_the_same():
+def test_a_copy_of_a_module_that_lost_most_instructions_is_the_same():
     dead = "\n".join(f"  dead{place} = f32[] constant({place})" for place in range(400))
     text = f"HloModule sparse\n\nENTRY main {{\n{dead}\n  ROOT x = f32[] parameter(0)\n}}\n"
     engine = load_engine()

@@ -109,7 +109,9 @@ def unnamed(orders):
     return re.sub(r"[^\s:]+", lambda name: str(numbers.setdefault(name[0], len(numbers))), orders)
 
 
-@pytest.mark.parametrize("uri", ["hlo://mlp?layers=2", "hlo://pinn?layers=2", "hlo://gru?layers=2"])
+@pytest.mark.parametrize(
+    "uri", ["hlo://mlp?layers=2", "hlo://pinn?layers=2", "hlo://gru?layers=2", "hlo://decode"]
+)
 def test_a_pass_does_the_same_to_a_module_and_to_its_copy(uri):
     # A search copies modules that an episode changes in place.
     program, store, rng = HLO.task(uri).modules.file, Store(load_engine()), np.random.default_rng(1)
@@ -120,6 +122,7 @@ def test_a_pass_does_the_same_to_a_module_and_to_its_copy(uri):
             kind = int(rng.choice([kind for kind in range(len(PASSES)) if possible >> kind & 1]))
             copy, before = module.clone(), (module.digest(), module.size)
             assert (copy.orders(), copy.text()) == (module.orders(), module.text())
+            assert copy.fingerprint() == module.fingerprint()
             changed = store.apply(module, kind)
             assert store.apply(copy, kind) == changed
             assert (copy.digest(), copy.size) == (module.digest(), module.size)

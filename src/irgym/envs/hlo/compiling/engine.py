@@ -96,9 +96,9 @@ class Engine:
         self.opcodes = tuple(
             self.buffer("opcode_name", index).decode() for index in range(library.irgym_opcode_count())
         )
-        # Allocated once: Python then needs no new objects for each step.
-        self.counts = (c_int32 * len(self.opcodes))()
-        self.rest = (c_uint64 * 3)()
+        # Each `Module.content` fills them, one at a time: to allocate them for each step is slow.
+        self._counts = (c_int32 * len(self.opcodes))()
+        self._rest = (c_uint64 * 3)()
         self._numbers = {name: number for number, name in enumerate(self.passes)}
 
     def buffer(self, function: str, *arguments: Any) -> bytes:
@@ -109,6 +109,12 @@ class Engine:
             return ctypes.string_at(pointer, size.value)
         finally:
             self.library.irgym_free(pointer)
+
+    def content(self, handle: int) -> Content:
+        """Return `Module.content` of a module."""
+        self.library.irgym_content(handle, self._counts, self._rest)
+        total, entry, passes = self._rest
+        return Content(bytes(self._counts), total, entry, passes)
 
     def number(self, name: str) -> int:
         """Return the index of a pass in `passes`."""
@@ -169,11 +175,11 @@ class Module:
         return Module(self._engine, self._library.irgym_clone(self._handle))
 
     def orders(self) -> str:
-        """Return the orders in which passes visit the module, which its text does not show.
+        """Return the orders on which passes depend; the text does not show all of them.
 
         For each computation, in the order in which they are stored, a line with its name; a line for each
-        instruction with its name and users; and a line with the instructions by number. At last a line with
-        the computations by number.
+        instruction with its name and users; and a line with the instructions by number. The last two lines
+        have the computations by number and in post order.
         """
         return self._engine.buffer("orders", self._handle).decode()
 
@@ -199,10 +205,7 @@ class Module:
 
     def content(self) -> Content:
         """Return counts of instructions and the applicable passes, from one walk over the module."""
-        counts, rest = self._engine.counts, self._engine.rest
-        self._library.irgym_content(self._handle, counts, rest)
-        total, entry, possible = rest
-        return Content(bytes(counts), total, entry, possible)
+        return self._engine.content(self._handle)
 
     def digest(self) -> int:
         """Return a hash of the graph that ignores the order and names of instructions.

@@ -10,6 +10,7 @@ from irgym.envs.hlo.compiling.modules import Node
 from irgym.envs.hlo.observing.opcodes import COUNTED
 from irgym.envs.hlo.state import HloState
 
+# Where the parts of the vector begin, after the logarithms.
 _SHARES = len(COUNTED)
 _CHANGES = 2 * len(COUNTED)
 _USED = 3 * len(COUNTED)

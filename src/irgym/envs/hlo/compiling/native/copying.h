@@ -1,12 +1,14 @@
-// Copies modules in the order in which they are stored.
+// Copies modules in the orders of the original.
 //
-// XLA copies a module from its roots, finds everything by hashing, and then sorts computations, instructions and users
-// into the order of the original. That takes as long as several passes. Passes depend on these orders, so a copy must
-// keep them; here it is built in them, and only users are sorted, where they need it.
+// Passes depend on the orders in which a module keeps its computations, its instructions and their users. XLA copies a
+// module from its root, finds everything by hashing, and then sorts the copy into most of these orders; that takes as
+// long as several passes. Here a copy is built in order, and only the users that need it are sorted.
 
 #ifndef IRGYM_COPYING_H_
 #define IRGYM_COPYING_H_
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
@@ -36,28 +38,24 @@ inline HloInstruction* CopyOf(const HloInstruction* instruction, const Copies& c
   return copies[instruction->local_id()].get();
 }
 
-// Greatest ids, compared with the number of instructions: those in a file may be too large for a vector.
-constexpr int64_t kIdsPerInstruction = 16;
-
-// Whether a computation has nothing that `CopiedComputation` leaves out.
-inline bool IsPlainlyStored(const HloComputation* computation) {
+// Whether `CopiedComputation` copies all of a computation.
+inline bool CanCopy(const HloComputation* computation) {
   if (computation->IsFusionComputation() || computation->IsAsyncComputation()) return false;
   int64_t last = -1;
   for (const HloInstruction* instruction : computation->instructions()) {
     if (instruction->local_id() <= last || !instruction->control_predecessors().empty()) return false;
     last = instruction->local_id();
   }
-  return last < kIdsPerInstruction * computation->instruction_count();
+  return true;
 }
 
-// Whether the module has nothing that `Copy` leaves out. Passes visit computations and instructions by id, so the
-// copy, which gets new ids in the order of storage, needs ids that ascend.
-inline bool IsPlainlyStored(const HloModule& module) {
+// Whether `Copy` copies all of a module. The copy numbers computations and instructions by their places. Some of XLA's orders
+// follow the numbers, so those of the original must ascend.
+inline bool CanCopy(const HloModule& module) {
   if (module.has_schedule() || !module.CrossProgramPrefetches().empty()) return false;
   int64_t last = -1;
   for (const HloComputation* computation : module.computations()) {
-    const bool called = computation->IsEntryComputation() || !computation->IsDeadComputation();
-    if (computation->unique_id() <= last || !called || !IsPlainlyStored(computation)) return false;
+    if (computation->unique_id() <= last || computation->IsDeadComputation() || !CanCopy(computation)) return false;
     last = computation->unique_id();
   }
   return true;
@@ -80,9 +78,10 @@ inline std::unique_ptr<HloInstruction> CopiedInstruction(const HloInstruction* i
 
 // Copies all instructions of a computation, operands first.
 inline Copies CopiedInstructions(const HloComputation* computation, HloCloneContext& context) {
-  Copies copies;
+  int64_t last = -1;
+  for (const HloInstruction* stored : computation->instructions()) last = stored->local_id();
+  Copies copies(last + 1);
   std::vector<const HloInstruction*> waiting;
-  for (const HloInstruction* stored : computation->instructions()) copies.resize(stored->local_id() + 1);
   for (const HloInstruction* stored : computation->instructions()) {
     waiting.push_back(stored);
     while (!waiting.empty()) {
@@ -112,7 +111,7 @@ inline void SortUsers(const HloComputation* computation, const Copies& copies) {
   }
 }
 
-// Copies a computation whose callees are copied already. The copy belongs to no module yet.
+// Copies a computation whose callees are copied and added to the module already.
 inline std::unique_ptr<HloComputation> CopiedComputation(const HloComputation* computation, HloCloneContext& context) {
   Copies copies = CopiedInstructions(computation, context);
   SortUsers(computation, copies);
@@ -127,23 +126,35 @@ inline std::unique_ptr<HloComputation> CopiedComputation(const HloComputation* c
   return result;
 }
 
+// Moves the computations of a copy to the places of the originals, and numbers them by place.
+inline void SortComputations(const HloModule& module, HloModule& copy, const HloCloneContext& context) {
+  absl::flat_hash_map<const HloComputation*, int64_t> places;
+  for (const HloComputation* computation : module.computations()) {
+    places.emplace(context.GetComputation(computation), places.size());
+  }
+  const auto first = copy.computations().begin().underlying_iterator().underlying_iterator();
+  std::sort(first, first + copy.computation_count(), [&](const auto& a, const auto& b) {
+    return places.at(a.get()) < places.at(b.get());
+  });
+  for (HloComputation* computation : copy.computations()) computation->ClearUniqueIdInternal();
+  for (HloComputation* computation : copy.computations()) computation->SetUniqueId(places.at(computation));
+}
+
 // Returns a copy of a module, to which passes do the same; computations that nothing calls are left out.
 inline std::unique_ptr<HloModule> Copy(const HloModule& module) {
-  if (!IsPlainlyStored(module)) return module.Clone(/*suffix=*/"");
+  if (!CanCopy(module)) return module.Clone(/*suffix=*/"");
   auto copy = std::make_unique<HloModule>(module.name(), module.shared_config(),
                                           std::make_unique<xla::CompilationEnvironments>(module.comp_envs()));
   HloCloneContext context(copy.get(), /*suffix=*/"");
-  absl::flat_hash_map<const HloComputation*, std::unique_ptr<HloComputation>> copies;
+  // XLA sorts computations topologically, as they are added: so it finds them in this order.
   for (const HloComputation* computation : module.MakeComputationPostOrder()) {
-    copies[computation] = CopiedComputation(computation, context);
-  }
-  for (const HloComputation* computation : module.computations()) {
     if (computation->IsEntryComputation()) {
-      copy->AddEntryComputation(std::move(copies[computation]));
+      copy->AddEntryComputation(CopiedComputation(computation, context));
     } else {
-      copy->AddEmbeddedComputation(std::move(copies[computation]));
+      copy->AddEmbeddedComputation(CopiedComputation(computation, context));
     }
   }
+  SortComputations(module, *copy, context);
   copy->input_output_alias_config() = module.input_output_alias_config();
   copy->buffer_donor_config() = module.buffer_donor_config();
   copy->set_is_dynamic(module.is_dynamic());

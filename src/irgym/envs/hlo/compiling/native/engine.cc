@@ -606,7 +606,7 @@ IRGYM_API void irgym_delete(void* module) { delete AsModule(module); }
 
 IRGYM_API void* irgym_clone(void* module) { return irgym::Copy(*AsModule(module)).release(); }
 
-// The orders in which passes visit computations, instructions and users; the text does not show them.
+// The orders of computations, instructions and users, on which passes depend; the text does not show all of them.
 IRGYM_API char* irgym_orders(void* module, size_t* size) {
   std::map<int64_t, std::string> by_id;
   std::string text;
@@ -624,6 +624,10 @@ IRGYM_API char* irgym_orders(void* module, size_t* size) {
     absl::StrAppend(&text, "\n");
   }
   for (const auto& [id, name] : by_id) absl::StrAppend(&text, name, " ");
+  absl::StrAppend(&text, "\n");
+  for (const HloComputation* computation : AsModule(module)->MakeComputationPostOrder()) {
+    absl::StrAppend(&text, computation->name(), " ");
+  }
   return Copied(text, size);
 }
 
@@ -660,8 +664,8 @@ IRGYM_API int irgym_verify(void* module) {
   return Failed(verifier.Run(AsModule(module))) ? -1 : 0;
 }
 
-// Fills counts[opcode] over all computations. Fills in the instructions of all computations, those of the entry
-// computation, and a bit for each pass: 0 where the module has nothing that the pass could change.
+// Fills counts[opcode] over all computations, and rest: the instructions of all computations, those of the entry
+// computation, and a bit for each pass, 0 where the module has nothing that the pass could change.
 IRGYM_API void irgym_content(void* module, int32_t* counts, uint64_t* rest) {
   std::memset(counts, 0, sizeof(int32_t) * HloOpcodeCount());
   rest[2] = Summarise(AsModule(module), counts);
