@@ -146,7 +146,7 @@ inline std::unique_ptr<HloModule> Copy(const HloModule& module) {
   auto copy = std::make_unique<HloModule>(module.name(), module.shared_config(),
                                           std::make_unique<xla::CompilationEnvironments>(module.comp_envs()));
   HloCloneContext context(copy.get(), /*suffix=*/"");
-  // XLA sorts computations topologically, as they are added: so it finds them in this order.
+  // Passes visit computations in a topological order, which XLA extends as they are added: here the original's.
   for (const HloComputation* computation : module.MakeComputationPostOrder()) {
     if (computation->IsEntryComputation()) {
       copy->AddEntryComputation(CopiedComputation(computation, context));
