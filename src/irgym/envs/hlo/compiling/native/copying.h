@@ -49,8 +49,8 @@ inline bool CanCopy(const HloComputation* computation) {
   return true;
 }
 
-// Whether `Copy` copies all of a module. The copy numbers computations and instructions by their places. Some of XLA's orders
-// follow the numbers, so those of the original must ascend.
+// Whether `Copy` copies all of a module. The copy numbers computations and instructions by their places. Some of XLA's
+// orders follow the numbers, so those of the original must ascend.
 inline bool CanCopy(const HloModule& module) {
   if (module.has_schedule() || !module.CrossProgramPrefetches().empty()) return false;
   int64_t last = -1;
