@@ -20,6 +20,7 @@ from irgym.envs.hlo.compiling.pool import Pool
 from irgym.envs.hlo.environment import HLO
 from irgym.envs.hlo.observing.features import FEATURES
 from irgym.envs.hlo.observing.observations import VIEWS
+from irgym.envs.hlo.observing.opcodes import COUNTED
 from irgym.envs.hlo.task import HloTask
 from irgym.gym.env import TaskEnv
 from irgym.measure.passes.store import Failure
@@ -189,6 +190,31 @@ def test_features_tell_where_an_episode_is(task):
     first, after = task.initial(), task.step(task.initial(), task.space.parse("cse"))
     assert task.observe(first).shape == (FEATURES,)
     assert (task.observe(first) != task.observe(after)).any()
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), steps=st.integers(0, 20), name=st.sampled_from(list(ALL)))
+def test_features_are_those_of_their_description(files, seed, steps, name):
+    task = HLO.task(files[name])
+    state, _ = walk(task, seed, steps)
+    first, now, before = task.initial().node, state.node, state.before
+    counts, earlier = (np.array([node.counts[place] for place in COUNTED]) for node in (now, before))
+    kinds = range(STOP)
+    expected = [
+        *np.log(1 + counts) / 5,
+        *10 * counts / first.total,
+        *10 * (counts - earlier) / first.total,
+        *[min(state.path.count(kind) / 3, 1) for kind in kinds],
+        *[kind == state.last for kind in kinds],
+        *[kind in state.tried for kind in kinds],
+        now.total / first.total,
+        10 * (now.total / before.total - 1),
+        np.log(1 + now.total) / 10,
+        now.entry / now.total,
+        1 - state.steps / task.horizon,
+        state.steps > 0 and state.last not in state.tried,
+    ]
+    np.testing.assert_allclose(task.observe(state), np.array(expected, dtype=float), rtol=1e-5, atol=1e-6)
 
 
 def test_masks_in_gymnasium_know_which_passes_had_no_effect(files):

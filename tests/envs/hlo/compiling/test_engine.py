@@ -130,7 +130,17 @@ ENTRY main {
 """
 
 
-@pytest.mark.parametrize("text", [CONTROLLED, FUSED, ASYNC, SCHEDULED, CUSTOM])
+ATTRIBUTED = """HloModule attributed, input_output_alias={ {}: (0, {}) }, frontend_attributes={whole="1"}
+
+ENTRY main {
+  x = f32[8] parameter(0), sharding={replicated}, parameter_replication={true}
+  y = f32[8] negate(x), frontend_attributes={part="1"}, backend_config="config"
+  ROOT z = f32[8] add(y, y), metadata={op_name="here"}
+}
+"""
+
+
+@pytest.mark.parametrize("text", [CONTROLLED, FUSED, ASYNC, SCHEDULED, CUSTOM, ATTRIBUTED])
 def test_a_copy_keeps_rare_features(text):
     engine = load_engine()
     module = engine.from_text(text)
