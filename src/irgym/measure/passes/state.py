@@ -3,6 +3,9 @@
 from dataclasses import dataclass, field
 from typing import Generic, Self, TypeVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 from irgym.measure.passes.store import Failure, Path
 
 N = TypeVar("N")
@@ -39,6 +42,22 @@ class PassState(Generic[N]):
     def terminal(self) -> bool:
         """Whether `stop` was taken or a pass failed."""
         return self.stopped or bool(self.failure)
+
+    def fill_features(self, vector: NDArray[np.float32], passes: int) -> None:
+        """Fill in the features of the passes.
+
+        Args:
+            vector: Zeros, shape [3 * passes]. It receives for each pass how often it changed the module
+                (divided by 3, at most 1); then whether it ran last; then whether it has had no effect since
+                the module last changed.
+            passes: Number of passes; further kinds have no features.
+        """
+        for kind in set(self.path):
+            vector[kind] = min(self.path.count(kind) / 3.0, 1.0)
+        if 0 <= self.last < passes:
+            vector[passes + self.last] = 1.0
+        for kind in self.tried:
+            vector[2 * passes + kind] = 1.0
 
     def moved(self, kind: int, *, stopped: bool) -> Self:
         """Return the state after a step that leaves the module as it is."""

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from irgym.envs.hlo.actions import PASSES, STOP
+from irgym.envs.hlo.actions import PASSES
 from irgym.envs.hlo.compiling.modules import Node
 from irgym.envs.hlo.observing.opcodes import COUNTED
 from irgym.envs.hlo.state import HloState
@@ -14,9 +14,7 @@ from irgym.envs.hlo.state import HloState
 _SHARES = len(COUNTED)
 _CHANGES = 2 * len(COUNTED)
 _USED = 3 * len(COUNTED)
-_LAST = _USED + len(PASSES)
-_TRIED = _LAST + len(PASSES)
-_MODULE = _TRIED + len(PASSES)
+_MODULE = _USED + 3 * len(PASSES)
 
 FEATURES = _MODULE + 6
 """Length of the feature vector."""
@@ -40,12 +38,7 @@ def features(root: Node, state: HloState, horizon: int) -> NDArray[np.float32]:
             node.logs_and_counts[_SHARES:], before.logs_and_counts[_SHARES:], out=vector[_CHANGES:_USED]
         )
     vector[_SHARES:_USED] *= 10.0 / root.total
-    for kind in set(state.path):
-        vector[_USED + kind] = min(state.path.count(kind) / 3.0, 1.0)
-    if 0 <= state.last < STOP:
-        vector[_LAST + state.last] = 1.0
-    for kind in state.tried:
-        vector[_TRIED + kind] = 1.0
+    state.fill_features(vector[_USED:_MODULE], len(PASSES))
     vector[_MODULE] = node.total / root.total
     vector[_MODULE + 1] = 10.0 * (node.total / before.total - 1.0)
     vector[_MODULE + 2] = math.log1p(node.total) / 10.0

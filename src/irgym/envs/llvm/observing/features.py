@@ -28,16 +28,11 @@ def features(modules: ProgramModules, state: LlvmState, horizon: int) -> NDArray
     vector = np.zeros(FEATURES, dtype=np.float32)
     module = vector[:MODULE_FEATURES]
     changes = vector[MODULE_FEATURES : MODULE_FEATURES + len(COUNTED)]
-    used, last, tried = vector[MODULE_FEATURES + len(COUNTED) : -GENERAL].reshape(3, -1)
     node, before = state.node, state.before
     module[:] = _of_module(modules, node)
     if before is not node:
         np.subtract(_logs(node), _logs(before), out=changes)
-    for kind in state.path:
-        used[kind] = min(used[kind] + 1.0 / 3.0, 1.0)
-    if 0 <= state.last < len(PASSES):
-        last[state.last] = 1.0
-    tried[list(state.tried)] = 1.0
+    state.fill_features(vector[MODULE_FEATURES + len(COUNTED) : -GENERAL], len(PASSES))
     vector[-GENERAL:] = (
         10.0 * (node.total / max(before.total, 1) - 1.0),
         float(state.last >= 0 and state.last not in state.tried),
