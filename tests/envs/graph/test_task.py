@@ -1,5 +1,7 @@
 """The task on small models of real exporters: laws of the states, and results in ONNX Runtime."""
 
+import gc
+import weakref
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -15,6 +17,7 @@ from irgym.envs.graph import runner
 from irgym.envs.graph.checking.problems import feeds_of
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Rewrite
+from irgym.envs.graph.rewriting.transitions import rewritten
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 from irgym.envs.graph.task import GraphTask
 
@@ -46,7 +49,7 @@ def test_random_walks(uri: str):
     assert again == states[-1] and task.key(again) == task.key(states[-1])
     assert task.mask(again).candidates == task.mask(states[-1]).candidates
     for state in states:
-        found = {(rule, site.name) for sites in task.finder.all(state.graph).values() for rule, site in sites}
+        found = {key for sites in task.finder.all(state.graph).values() for key, _ in sites}
         assert found == {pair for pair in state.candidates if pair[1] != EVERYWHERE}, (
             "sites that are kept up to date are all sites"
         )
@@ -64,6 +67,22 @@ def test_what_a_rewrite_hands_on_equals_what_is_computed_anew(uri: str):
         for node in state.graph.order:
             assert made.issuperset(node.operands) and state.graph.nodes[node.name] is node
             made.update(node.results)
+
+
+def test_states_are_freed_as_soon_as_nothing_holds_them():
+    """Else they stay until Python looks for garbage, which irgym makes it do seldom."""
+    task = GRAPH.task(CONVOLUTIONS)
+    first = task.initial()
+    [kind, name], *_ = task.mask(first).candidates
+    state = rewritten(task.finder, first, kind - 1, first.candidates[kind - 1, name])
+    task.observe(state), task.mask(state), task.analysis(state), task.job(state)
+    alive = weakref.ref(state), weakref.ref(state.graph)
+    gc.disable()
+    del state
+    try:
+        assert [thing() for thing in alive] == [None, None]
+    finally:
+        gc.enable()
 
 
 @pytest.mark.parametrize("uri", TINY)

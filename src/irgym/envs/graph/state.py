@@ -1,5 +1,6 @@
 """States of a rewriting."""
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -8,11 +9,11 @@ from typing import TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.rewriting.rule import Site
-from irgym.envs.graph.rewriting.sites import Sites
+from irgym.envs.graph.rewriting.sites import Key, Sites
 from irgym.envs.graph.running.session_options import OFF
 
-Candidates: TypeAlias = Mapping[tuple[int, str], tuple[Site, ...]]
-"""Sites, by the place of a rule and the name of a candidate."""
+Candidates: TypeAlias = Mapping[Key, tuple[Site, ...]]
+"""Sites, by the index of a rule and the name of a candidate: that of its site, or `EVERYWHERE`."""
 
 EVERYWHERE = "*"
 """Name of the candidate that covers all sites of a rule; it is no possible name of a value."""
@@ -56,16 +57,17 @@ class GraphState:
         """
         if self.stopped:
             return {}
-        found: dict[tuple[int, str], tuple[Site, ...]] = {}
-        for rule, site in chain.from_iterable(self.sites.values()):
-            found.setdefault((rule, site.name), (site,))
-        by_rule: dict[int, list[Site]] = {}
-        for (rule, _), (site,) in found.items():
-            by_rule.setdefault(rule, []).append(site)
-        several = {
-            (rule, EVERYWHERE): tuple(by_rule[rule]) for rule in sorted(by_rule) if len(by_rule[rule]) > 1
-        }
-        return found | several
+        every = [*chain.from_iterable(self.sites.values())]
+        found: dict[Key, tuple[Site, ...]] = dict(every)
+        if len(found) < len(every):  # of sites with one name, the first counts
+            found |= dict(reversed(every))
+        by_rule: defaultdict[int, list[Site]] = defaultdict(list)
+        for (rule, _), sites in found.items():
+            by_rule[rule] += sites
+        found.update(
+            [((rule, EVERYWHERE), tuple(sites)) for rule, sites in sorted(by_rule.items()) if len(sites) > 1]
+        )
+        return found
 
     def __eq__(self, other: object) -> bool:
         return (

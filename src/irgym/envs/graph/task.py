@@ -30,7 +30,8 @@ from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.quantised import waits
 from irgym.envs.graph.observing.drawing import drawing_of
 from irgym.envs.graph.observing.meta_graph import META_GRAPH
-from irgym.envs.graph.observing.observations import VIEWS, Rows
+from irgym.envs.graph.observing.observations import VIEWS
+from irgym.envs.graph.observing.table import Table
 from irgym.envs.graph.programs.uris import FIXED
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.sites import Finder
@@ -117,7 +118,7 @@ class GraphTask(Task[GraphState]):
         self.block = block_of(target)
         self.finder = Finder(RULES, self.block)
         self.rules = RULES
-        self.rows = Rows()
+        self.table = Table()
         self._kept = StepCache()
         self._target = target
         self._rates = rates_of(target, threads)

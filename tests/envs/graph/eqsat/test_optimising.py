@@ -50,7 +50,7 @@ def total(graph: Graph, prices: Prices) -> float:
 def test_gains_that_no_single_rewrite_has_are_found(graph: Graph, best: list[str]):
     finder = Finder(RULES, BLOCK)
     for sites in finder.all(graph).values():
-        for place, site in sites:
+        for (place, _), (site,) in sites:
             after = graph.rewritten(finder.rules[place].rewrite(graph, site, BLOCK))
             assert len(after.nodes) >= len(graph.nodes), "a greedy search would find it too"
     found = optimised(graph, TASO, counted, BLOCK, LIMITS)

@@ -12,7 +12,7 @@ from irgym.cli.main import main
 from irgym.core.actions import Action
 from irgym.core.graph_observation import GraphObservation
 from irgym.envs.graph.environment import GRAPH
-from irgym.envs.graph.observing.observations import KINDS
+from irgym.envs.graph.observing.table import KINDS
 from irgym.envs.graph.rewriting.transitions import KEPT
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 from irgym.envs.graph.task import GraphTask

@@ -44,7 +44,7 @@ def reached(graph: Graph, depth: int, most: int = 60) -> Iterator[tuple[str, Gra
         following: list[Graph] = []
         for state in frontier:
             for pairs in FINDER.all(state).values():
-                for place, site in pairs:
+                for (place, _), (site,) in pairs:
                     after = state.rewritten(FINDER.rules[place].rewrite(state, site, BLOCK))
                     if after.digest not in seen and len(seen) < most:
                         seen.add(after.digest)
@@ -55,7 +55,7 @@ def reached(graph: Graph, depth: int, most: int = 60) -> Iterator[tuple[str, Gra
 
 def taken(graph: Graph) -> set[str]:
     """Return the names of the rules that apply to a graph."""
-    return {FINDER.rules[place].name for pairs in FINDER.all(graph).values() for place, _ in pairs}
+    return {FINDER.rules[place].name for pairs in FINDER.all(graph).values() for (place, _), _ in pairs}
 
 
 def scaled(kind: str, first: str, second: str, a: float, b: float) -> Graph:

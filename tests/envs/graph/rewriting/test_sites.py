@@ -1,17 +1,24 @@
 """Sites of all rules, updated from one state to the next."""
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
+from fuzz.graph.making.open_graphs import OpenMaker
 from small_graphs import BLOCK, graph_of
 
+from irgym.core.actions import Action
+from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.rewriting.sites import Finder, Sites
+from irgym.envs.graph.rewriting.transitions import rewritten
 from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import GraphState
 
 
 def named(sites: Sites) -> set[tuple[int, str]]:
-    return {(place, site.name) for many in sites.values() for place, site in many}
+    return {key for many in sites.values() for key, _ in many}
 
 
 def normalised_then_masked() -> Graph:
@@ -41,7 +48,10 @@ def test_a_rewrite_that_reveals_more_about_values_adds_sites_far_away():
     sites = finder.all(graph)
     assert places["softmax-no-nan"] not in {place for place, _ in named(sites)}
     [site] = [
-        site for many in sites.values() for place, site in many if place == places["layer-normalization"]
+        site
+        for many in sites.values()
+        for (place, _), (site,) in many
+        if place == places["layer-normalization"]
     ]
     rewrite = RULES[places["layer-normalization"]].rewrite(graph, site, BLOCK)
     after = graph.rewritten(rewrite)
@@ -62,3 +72,44 @@ def test_names_that_changed_places_make_another_state():
     assert first == state("a", "b")
     assert first.digest == other.digest
     assert first != other
+
+
+@pytest.mark.parametrize("uri", [*GRAPH.dataset("tiny").train, *GRAPH.dataset("tiny").test])
+def test_the_finder_finds_what_each_rule_finds_by_itself(uri: str):
+    """It leaves out rules by the operators around a node; that must not cost a site."""
+    graph = GRAPH.task(uri).graph
+    alone = {
+        (place, site.name)
+        for place, rule in enumerate(RULES)
+        for anchor in graph.nodes.values()
+        for site in rule.sites(graph, anchor, BLOCK)
+    }
+    assert named(Finder(RULES, BLOCK).all(graph)) == alone
+    assert len(alone) > 5
+
+
+def test_sites_of_random_graphs_with_open_sizes_are_kept_up_to_date():
+    finder, steps = Finder(RULES, BLOCK), 0
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        graph = OpenMaker(rng, "float32").grown(40)
+        state = GraphState(graph, graph.digest, finder.all(graph))
+        for _ in range(8):
+            if not (keys := [*state.candidates]):
+                break
+            place, name = keys[rng.integers(len(keys))]
+            state = rewritten(finder, state, place, state.candidates[place, name])
+            assert named(state.sites) == named(finder.all(state.graph)), RULES[place].name
+            steps += 1
+    assert steps > 50
+
+
+def test_sites_stay_in_the_order_of_a_new_search():
+    task, rng = GRAPH.task(GRAPH.dataset("tiny").train[1]), np.random.default_rng(0)
+    state = task.initial()
+    for _ in range(20):
+        everything = task.finder.all(state.graph)
+        assert [*state.sites] == [*everything] == [*state.graph.nodes]
+        assert list(state.candidates) == list(replace(state, sites=everything).candidates)
+        kind, name = task.mask(state).candidates[rng.integers(len(task.mask(state).candidates))]
+        state = task.step(state, Action(kind, candidate=name))

@@ -126,9 +126,8 @@ def closed(graph: Graph, rules: Sequence[Rule], rng: np.random.Generator) -> Gra
     """Apply rules in random order while any applies, and check that no site is missed."""
     finder = Finder(rules, BLOCK)
     sites = finder.all(graph)
-    while sites:
-        found = [pair for many in sites.values() for pair in many]
-        place, site = found[rng.integers(len(found))]
+    while found := [item for many in sites.values() for item in many]:
+        (place, _), (site,) = found[rng.integers(len(found))]
         rewrite = rules[place].rewrite(graph, site, BLOCK)
         after = graph.rewritten(rewrite)
         sites, graph = finder.after(sites, graph, [rewrite], after), after
@@ -137,7 +136,7 @@ def closed(graph: Graph, rules: Sequence[Rule], rng: np.random.Generator) -> Gra
 
 
 def names_of(sites: Any) -> set[tuple[int, str]]:
-    return {(place, site.name) for many in sites.values() for place, site in many}
+    return {key for many in sites.values() for key, _ in many}
 
 
 def check(writer: Unrolled, outputs: Sequence[str], wanted: Sequence[str]) -> None:

@@ -7,15 +7,13 @@ nodes, types and, above all, weights. A node is named by its first output and ke
 from collections.abc import Collection, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
-from itertools import compress
-from operator import is_not
 from types import MappingProxyType
 
 from irgym.base.errors import ScheduleError
 from irgym.envs.graph.ir import digest
 from irgym.envs.graph.ir.finiteness import Size, size_of_results
 from irgym.envs.graph.ir.node import Node
-from irgym.envs.graph.ir.order import along, ordered, reordered
+from irgym.envs.graph.ir.order import along, ordered, reordered, shared
 from irgym.envs.graph.ir.sizes import Open
 from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Sizes, Weight
@@ -95,10 +93,15 @@ class Graph:
         """Return the fields alone: cached properties are not sent to other processes."""
         return {entry.name: getattr(self, entry.name) for entry in fields(self)}
 
-    @cached_property
+    @property
     def measured(self) -> "Graph":
         """The same at the sizes of the profile: a graph without open sizes."""
-        return self.at(dict(self.profile)) if self.profile else self
+        # A graph that held itself would be freed only by Python's search for garbage.
+        return self._at_profile if self.profile else self
+
+    @cached_property
+    def _at_profile(self) -> "Graph":
+        return self.at(dict(self.profile))
 
     def at(self, sizes: Mapping[str, int]) -> "Graph":
         """Return the same with fixed sizes.
@@ -262,19 +265,20 @@ class Graph:
             nodes[node.name] = node
             _note(users, node)
             producers.update(dict.fromkeys(node.results, node.name))
-        weights = {**self.weights, **rewrite.weights}
+        weights = {**self.weights, **rewrite.weights} if rewrite.weights else self.weights
+        types = {**self.types, **rewrite.types} if rewrite.types else self.types
         suspects = [*dead, *_makers(self, rewrite)]
-        _sweep(nodes, producers, users, set(outputs), suspects)
-        known = {*weights, *self.inputs}
+        swept = _sweep(nodes, producers, users, set(outputs), suspects)
         for name in rewrite.removed:
             for value in self.nodes[name].results:
-                if value not in producers and (value in users or value in outputs) and value not in known:
+                given = value in producers or value in weights or value in self.inputs
+                if not given and (value in users or value in outputs):
                     raise ScheduleError(f"{value} is still needed: the rewrite does not apply here")
         graph = Graph(
             nodes,
             producers,
             users,
-            {**self.types, **rewrite.types},
+            types,
             weights,
             self.inputs,
             outputs,
@@ -282,7 +286,7 @@ class Graph:
             self.profile,
         )
         fresh = {*changed, *(node.name for node in rewrite.added)}
-        self._hand_on(graph, rewrite, fresh)
+        self._hand_on(graph, rewrite, fresh, {*rewrite.removed, *swept})
         return graph
 
     def remade(self, rewrite: Rewrite) -> set[str]:
@@ -290,47 +294,42 @@ class Graph:
         values = {*rewrite.replaced, *(value for node in rewrite.added for value in node.results)}
         return {self.producers[value] for value in values if value in self.producers}
 
-    def _hand_on(self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str]) -> None:
+    def _hand_on(
+        self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str], gone: Collection[str]
+    ) -> None:
         """Fill the cached properties of a rewritten graph from this graph's, as far as those still hold.
 
         Args:
             graph: The rewritten graph.
             rewrite: The rewrite that made it.
             fresh: Names of the nodes that are new or changed.
+            gone: Names of the nodes that were removed; new nodes may have them again.
         """
         if "order" in self.__dict__:
-            self._hand_on_along_order(graph, rewrite, fresh)
-        if self.profile and "measured" in self.__dict__:
+            self._hand_on_along_order(graph, rewrite, fresh, gone)
+        if "_at_profile" in self.__dict__:
             sizes, before = dict(self.profile), self.measured
             types = {**before.types, **_types_at(rewrite.types, sizes)}
             weights = {**before.weights, **_weights_at(rewrite.weights, sizes)}
-            graph.__dict__["measured"] = graph._fixed(types, weights)
+            graph.__dict__["_at_profile"] = graph._fixed(types, weights)
 
-    def _hand_on_along_order(self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str]) -> None:
+    def _hand_on_along_order(
+        self, graph: "Graph", rewrite: Rewrite, fresh: Collection[str], gone: Collection[str]
+    ) -> None:
         """Fill the cached properties that are computed along the order of nodes; see `_hand_on`."""
         roots = self.remade(rewrite)
         if len(roots) == 1:
             order = reordered(self.order, graph.nodes, graph.producers, rewrite.added, *roots)
             if order is not None:
                 graph.__dict__["order"] = order
-        gone = [
-            value
-            for name in differing(self.nodes, graph.nodes)
-            for value in self.nodes[name].results
-            if value not in graph.producers
-        ]
+        removed = [self.nodes[name] for name in gone if name in self.nodes]
+        lost = [value for node in removed for value in node.results if value not in graph.producers]
+        later = graph.order[shared(self.order, graph.order) :]
         if "sizes" in self.__dict__:
-            graph.__dict__["sizes"] = along(graph.order, self.sizes, fresh, gone, graph._size_of)
+            graph.__dict__["sizes"] = along(later, self.sizes, fresh, lost, graph._size_of)
         if "digests" in self.__dict__:
             given = digest.of_weights(rewrite.weights)
-            graph.__dict__["digests"] = along(
-                graph.order, self.digests, fresh, gone, digest.of_results, given
-            )
-
-
-def differing(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
-    """Return the names for which the second mapping does not have the object of the first, in order."""
-    return compress(ours, map(is_not, ours.values(), map(theirs.get, ours)))
+            graph.__dict__["digests"] = along(later, self.digests, fresh, lost, digest.of_results, given)
 
 
 def _types_at(types: Mapping[str, TensorType], sizes: Mapping[str, int]) -> dict[str, TensorType]:
@@ -383,14 +382,17 @@ def _sweep(
     users: dict[str, tuple[str, ...]],
     outputs: set[str],
     suspects: list[str],
-) -> None:
-    """Remove the suspects that nothing needs, and then whatever only they needed."""
+) -> list[str]:
+    """Remove the suspects that nothing needs, and then whatever only they needed; return their names."""
+    swept: list[str] = []
     while suspects:
         node = nodes.get(suspects.pop())
         if node is None or any(value in users or value in outputs for value in node.results):
             continue
         del nodes[node.name]
+        swept.append(node.name)
         _forget(users, node)
         for value in node.results:
             del producers[value]
         suspects += [producers[value] for value in node.operands if value in producers]
+    return swept

@@ -1,8 +1,8 @@
 """Nodes of tensor graphs: an operator with its operands and attributes."""
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from hashlib import blake2s
 from typing import Any, TypeAlias
 
 DIGEST_BYTES = 16
@@ -11,7 +11,7 @@ DIGEST_BYTES = 16
 
 def hashed(content: bytes) -> bytes:
     """Return the digest of some bytes, `DIGEST_BYTES` long."""
-    return hashlib.blake2b(content, digest_size=DIGEST_BYTES).digest()
+    return blake2s(content, digest_size=DIGEST_BYTES).digest()
 
 
 Plain: TypeAlias = int | float | str

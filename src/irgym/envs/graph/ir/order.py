@@ -1,6 +1,8 @@
 """Topological orders of nodes, and facts about values that are propagated along them."""
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import compress, count
+from operator import is_not
 from types import MappingProxyType
 from typing import TypeVar
 
@@ -87,6 +89,12 @@ def reordered(
     return tuple(found) if len(found) == len(nodes) else None
 
 
+def shared(before: Sequence[Node], after: Sequence[Node]) -> int:
+    """Return how many nodes two orders share at their beginnings."""
+    differing = compress(count(), map(is_not, before, after))
+    return next(differing, min(len(before), len(after)))
+
+
 def along(
     order: Iterable[Node],
     known: Mapping[str, T],
@@ -98,7 +106,7 @@ def along(
     """Return facts about values, propagated again from the nodes that changed.
 
     Args:
-        order: The nodes in order.
+        order: The nodes in order, from the first on that changed.
         known: Facts about each value before the change.
         fresh: Names of the nodes that are new or changed, among them all that used values that are gone.
         gone: Values that no longer exist.

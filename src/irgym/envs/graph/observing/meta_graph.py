@@ -17,7 +17,7 @@ from irgym.core.observation import ObservationView, graph_space
 from irgym.envs.graph.ir.graph import Graph
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.ir.types import TensorType
-from irgym.envs.graph.observing.observations import KINDS
+from irgym.envs.graph.observing.table import KIND_PLACES, KINDS
 from irgym.envs.graph.rewriting.transitions import applied
 from irgym.envs.graph.state import Candidates, GraphState
 
@@ -26,8 +26,6 @@ SIZES = 4
 
 LARGEST = 4096
 """Divisor of sizes."""
-
-_PLACES = {kind: place for place, kind in enumerate(KINDS)}
 
 
 class _Row(NamedTuple):
@@ -79,7 +77,7 @@ class _MetaGraph:
         operands = [value for value in node.inputs if value and value not in graph.weights]
         seen = [(value, _sizes(graph.types.get(value))) for value in operands]
         return _Row(
-            _PLACES.get(node.operator, 1),
+            KIND_PLACES.get(node.operator, 1),
             tuple((value, self.sizes.setdefault(sizes, len(self.sizes))) for value, sizes in seen),
         )
 

@@ -6,8 +6,9 @@ the first nodes of all occurrences that may appear or disappear with it, however
 values.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Literal, TypeAlias
 
 from irgym.envs.graph.ir.graph import Graph
@@ -52,13 +53,19 @@ class Affected:
 
     Args:
         patterns: Patterns by index of their rules.
+        free: By index of the rule, values of the pattern that any node may use. Nodes that make only such
+            values are left out.
     """
 
-    def __init__(self, patterns: Mapping[int, Sequence[Statement]]) -> None:
+    def __init__(
+        self,
+        patterns: Mapping[int, Sequence[Statement]],
+        free: Mapping[int, Collection[str]] = MappingProxyType({}),
+    ) -> None:
         self._by_operator: dict[str, _Trie] = {}
         self._of_any = _Trie()
         for rule, pattern in patterns.items():
-            for operators, way in ways_back(pattern):
+            for operators, way in ways_back(pattern, free.get(rule, ())):
                 for operator in operators or ():
                     self._by_operator.setdefault(operator, _Trie()).add(way, rule)
                 if operators is None:
@@ -118,18 +125,27 @@ def _around(graph: Graph, nodes: Mapping[str, Node], way: Way) -> dict[str, Node
     return {name: graph.nodes[name] for name in names}
 
 
-def ways_back(pattern: Sequence[Statement]) -> list[tuple[Operators, tuple[Back, ...]]]:
+def ways_back(
+    pattern: Sequence[Statement], free: Collection[str] = ()
+) -> list[tuple[Operators, tuple[Back, ...]]]:
     """Return the possible operators of each node of a pattern with a way back to the first node.
 
     A node has several ways where missing operands decide how matching reaches it.
+
+    Args:
+        pattern: The pattern.
+        free: Names of values; nodes that make no others are left out.
     """
     found: list[tuple[Operators, tuple[Back, ...]]] = []
     makers: dict[str, list[_Place]] = {}
     users: dict[str, list[_Place]] = {}
 
-    def place(node: Operator, ways: list[tuple[Back, ...]], names: Mapping[str, str]) -> "_Place":
+    def place(
+        node: Operator, ways: list[tuple[Back, ...]], names: Mapping[str, str], outputs: Sequence[str] = ()
+    ) -> "_Place":
         here = _Place(node.operators, ways)
-        found.extend((here.operators, way) for way in ways)
+        if not outputs or any(output not in free for output in outputs):
+            found.extend((here.operators, way) for way in ways)
         for term in node.operands:
             if isinstance(term, Operator):
                 place(term, here.onwards("user"), names)
@@ -142,7 +158,7 @@ def ways_back(pattern: Sequence[Statement]) -> list[tuple[Operators, tuple[Back,
         if number:
             for before, way in _links(statement, makers, users):
                 ways += before.onwards(way)
-        here = place(statement.node, list(dict.fromkeys(ways)), dict(statement.each))
+        here = place(statement.node, list(dict.fromkeys(ways)), dict(statement.each), statement.outputs)
         for output in statement.outputs:
             makers.setdefault(output, []).append(here)
     return found

@@ -1,6 +1,6 @@
 """Matching: the occurrences of a pattern in a graph."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -111,11 +111,46 @@ def may_be(graph: Graph, pattern: Operator, node: Node) -> bool:
     )
 
 
-def fits(pattern: Operator, makers: Sequence[str]) -> bool:
-    """Say whether the operators of the producers of operands, empty for none, permit a match at a node.
+def fits(pattern: Sequence[Statement], makers: Sequence[str], users: Collection[str]) -> bool:
+    """Say whether the operators around a node permit a match there: a quick, necessary condition.
 
-    It is the first part of `may_be`, for a node whose operator fits.
+    Args:
+        pattern: A pattern whose first operator fits the node.
+        makers: Operators of the producers of the node's operands, empty for none.
+        users: Operators of the nodes that use its results.
     """
+    for operators in _makers_wanted(pattern):
+        if operators.isdisjoint(makers):
+            return False
+    for operators in _users_wanted(pattern):
+        if operators.isdisjoint(users):
+            return False
+    return _parts_fit(pattern[0].node, makers)
+
+
+def _makers_wanted(pattern: Sequence[Statement]) -> Iterator[frozenset[str]]:
+    """Yield the operators of each statement that makes an operand of the first one."""
+    operands = {term.name for term in pattern[0].node.operands if isinstance(term, Any_) and not term.rest}
+    for statement in pattern[1:]:
+        operators = statement.node.operators
+        if not statement.each and operators is not None and not operands.isdisjoint(statement.outputs):
+            yield operators
+
+
+def _users_wanted(pattern: Sequence[Statement]) -> Iterator[frozenset[str]]:
+    """Yield the operators of each node of the later statements that uses a result of the first one."""
+    results = set(pattern[0].outputs) - pattern[0].several - {ABSENT}
+    waiting = [statement.node for statement in pattern[1:] if not statement.each]
+    while waiting:
+        node = waiting.pop()
+        used = {term.name for term in node.operands if isinstance(term, Any_) and not term.rest}
+        if node.operators is not None and not results.isdisjoint(used):
+            yield node.operators
+        waiting += [term for term in node.operands if isinstance(term, Operator)]
+
+
+def _parts_fit(pattern: Operator, makers: Sequence[str]) -> bool:
+    """Say whether the operators of producers fit the operands that are nodes: the first part of `may_be`."""
     orders = (makers, makers[::-1]) if pattern.commutative else (makers,)
     return any(
         all(

@@ -135,6 +135,11 @@ class Rule:
         return self._used & frozenset(self.roots)
 
     @cached_property
+    def free(self) -> frozenset[str]:
+        """Roots that no node of the pattern uses: whichever other nodes use them, the rule applies."""
+        return frozenset(self.roots) - self._used
+
+    @cached_property
     def _assigned(self) -> frozenset[str]:
         """Names that `after` assigns."""
         return frozenset(

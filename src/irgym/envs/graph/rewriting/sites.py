@@ -1,18 +1,25 @@
 """Sites of rules in a graph, updated incrementally from one rewrite to the next."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import compress
+from operator import is_not
 from typing import TypeAlias
 
-from irgym.envs.graph.ir.graph import Graph, Rewrite, differing
+from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import Node
 from irgym.envs.graph.rewriting.affected import Affected
 from irgym.envs.graph.rewriting.failures import Failures
 from irgym.envs.graph.rewriting.matching import fits, has_twin, may_be, wants_twin
 from irgym.envs.graph.rewriting.rule import Rule, Site
 
-Sites: TypeAlias = Mapping[str, tuple[tuple[int, Site], ...]]
-"""By name of a node: pairs of a rule's index and a site whose pattern begins at the node, in order."""
+Key: TypeAlias = tuple[int, str]
+"""Index of a rule and name of a site."""
+
+Found: TypeAlias = tuple[Key, tuple[Site]]
+"""A site with its key: an item of a mapping of candidates."""
+
+Sites: TypeAlias = Mapping[str, tuple[Found, ...]]
+"""By name of each node: the sites whose patterns begin there, in the order of the rules."""
 
 
 class Finder:
@@ -38,9 +45,10 @@ class Finder:
             for operator in {operator for operators in anchors for operator in operators or ()}
         }
         self._twins = frozenset(place for place, rule in enumerate(self.rules) if wants_twin(rule.pattern))
-        self._fitting: dict[tuple[str, ...], frozenset[int]] = {}
+        self._fitting: dict[tuple[str, tuple[str, ...], frozenset[str]], frozenset[int]] = {}
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
         self._affected = Affected(patterns)
+        self._confined = Affected(patterns, {place: rule.free for place, rule in enumerate(self.rules)})
         self._alone: dict[int, Finder] = {}
         far = {place: patterns[place] for place in patterns if self.rules[place].far}
         self._resized = Affected(far) if far else None
@@ -53,11 +61,10 @@ class Finder:
 
     def all(self, graph: Graph) -> Sites:
         """Return all sites of a graph."""
-        found = {
+        return {
             name: tuple(self._at(graph, name, self._beginning.get(node.operator, self._any)))
             for name, node in graph.nodes.items()
         }
-        return {name: sites for name, sites in found.items() if sites}
 
     def after(
         self, sites: Sites, before: Graph, rewrites: Sequence[Rewrite], graph: Graph, *, near: bool = False
@@ -71,77 +78,99 @@ class Finder:
             graph: The graph after.
             near: Whether to keep sites that only distant rewrites rule out (`Rule.apart`).
         """
-        changed = self._changed(before, graph)
+        gone, come = _without(before, graph), _without(graph, before)
+        changed = self._changed(before, graph, gone, come)
         # A replacement of several nodes may make each result depend on all operands.
         entangled = not near and (
             len(rewrites) > 1 or any(len(before.remade(rewrite)) > 1 for rewrite in rewrites)
         )
-        found: dict[str, tuple[tuple[int, Site], ...]] = {}
-        for name in graph.nodes:
-            places, fresh = changed.get(name), sites.get(name, ())
-            if not places and not (entangled and fresh):
-                if fresh:
-                    found[name] = fresh
-                continue
+        found: dict[str, tuple[Found, ...]] = dict.fromkeys(graph.nodes, ())
+        found.update(sites)
+        for name in gone:
+            if name not in graph.nodes:
+                del found[name]
+        for name in graph.nodes if entangled else filter(changed.__contains__, graph.nodes):
+            places, left = changed.get(name, ()), found[name]
             if places:
-                fresh = tuple([pair for pair in fresh if pair[0] not in places])
+                left = [item for item in left if _rule(item) not in places]
             if entangled:
                 # A distant rewrite may have made one root depend on another.
-                fresh = tuple([pair for pair in fresh if self.rules[pair[0]].apart(graph, pair[1])])
+                left = [item for item in left if self.rules[_rule(item)].apart(graph, item[1][0])]
             if places:
-                new = self._at(graph, name, sorted(places))
-                fresh = tuple(sorted([*fresh, *new], key=itemgetter(0)))
-            if fresh:
-                found[name] = fresh
+                left = sorted([*left, *self._at(graph, name, places)], key=_rule)
+            found[name] = tuple(left)
         return found
 
-    def _at(self, graph: Graph, name: str, places: Iterable[int]) -> Iterator[tuple[int, Site]]:
+    def _at(self, graph: Graph, name: str, places: Iterable[int]) -> Iterator[Found]:
         """Return the sites of some rules at a node."""
         node = graph.nodes[name]
-        fitting = self._of_operators(graph, node)
-        if not has_twin(graph, node):
-            fitting = fitting - self._twins
-        for place in places:
-            if place in fitting and may_be(graph, self._firsts[place], node):
+        wanted = self._of_operators(graph, node).intersection(places)
+        if not wanted.isdisjoint(self._twins) and not has_twin(graph, node):
+            wanted = wanted - self._twins
+        for place in sorted(wanted):
+            if may_be(graph, self._firsts[place], node):
                 for site in self.rules[place].sites(graph, node, self.block, failures=self.failures):
-                    yield place, site
+                    yield (place, site.name), (site,)
 
     def _of_operators(self, graph: Graph, node: Node) -> frozenset[int]:
-        """Return the rules that the operators of a node and of its operands' producers permit, remembered."""
-        makers = [graph.producer(value) for value in node.inputs]
-        operators = (node.operator, *["" if maker is None else maker.operator for maker in makers])
+        """Return the rules that the operators of a node and of those around it permit, remembered."""
+        nodes, users, producers = graph.nodes, graph.users, graph.producers
+        makers = [producers.get(value) for value in node.inputs]
+        operators = (
+            node.operator,
+            tuple(["" if maker is None else nodes[maker].operator for maker in makers]),
+            frozenset([nodes[user].operator for value in node.results for user in users.get(value, ())]),
+        )
         found = self._fitting.get(operators)
         if found is None:
             places = self._beginning.get(node.operator, self._any)
-            found = frozenset(place for place in places if fits(self._firsts[place], operators[1:]))
+            found = frozenset(place for place in places if fits(self.rules[place].pattern, *operators[1:]))
             self._fitting[operators] = found
         return found
 
-    def _changed(self, before: Graph, graph: Graph) -> dict[str, set[int]]:
-        """Return the indices of the rules whose sites may have changed, by name of the first node."""
-        gone, come = _without(before, graph), _without(graph, before)
-        made = {value for name in come for value in graph.nodes[name].results}
+    def _changed(
+        self, before: Graph, graph: Graph, gone: Collection[str], come: Collection[str]
+    ) -> dict[str, set[int]]:
+        """Return the indices of the rules whose sites may have changed, by name of the first node.
+
+        Args:
+            before: The graph before.
+            graph: The graph after.
+            gone: Names of the nodes that the graph no longer has, or that are others now.
+            come: Names of the nodes that are new, or others than before.
+        """
         used = {value for name in come for value in graph.nodes[name].operands}
         used.update(value for name in gone for value in before.nodes[name].operands)
         used.update(set(before.outputs).symmetric_difference(graph.outputs))
-        near = {graph.producers[value] for value in (*used, *made) if value in graph.producers}
-        near.update(user for value in made for user in graph.users.get(value, ()))
+        makers = {graph.producers[value] for value in used if value in graph.producers}
         found: dict[str, set[int]] = {}
-        self._affected.by(graph, come | near, found)
-        self._affected.by(before, gone | {name for name in near if name in before.nodes}, found)
+        self._affected.by(graph, come, found)
+        self._affected.by(before, gone, found)
+        # Other nodes gained or lost users: that matters where a rule allows none but those it matches.
+        self._confined.by(graph, makers.difference(come), found)
         if self._resized is not None:
             self._resized.by(graph, set(_resized(before, graph)), found)
         return found
 
 
+def _rule(found: Found) -> int:
+    """Return the index of the rule of a site."""
+    return found[0][0]
+
+
 def _without(graph: Graph, other: Graph) -> set[str]:
     """Return the names of the nodes of a graph that are not in another."""
-    return set(differing(graph.nodes, other.nodes))
+    return set(_differing(graph.nodes, other.nodes))
+
+
+def _differing(ours: Mapping[str, object], theirs: Mapping[str, object]) -> Iterator[str]:
+    """Return the names for which the second mapping does not have the object of the first, in order."""
+    return compress(ours, map(is_not, ours.values(), map(theirs.get, ours)))
 
 
 def _resized(before: Graph, graph: Graph) -> Iterator[str]:
     """Return the names of the nodes that make or use values whose known size changed."""
-    for value in differing(graph.sizes, before.sizes):
+    for value in _differing(graph.sizes, before.sizes):
         yield from graph.users.get(value, ())
         if value in graph.producers:
             yield graph.producers[value]

@@ -73,7 +73,7 @@ def applied(
     alone, rule = finder.alone(place), finder.rules[place]
     graph, rewrites = state.graph, list[Rewrite]()
     found = {
-        name: tuple([(0, site) for number, site in many if number == place])
+        name: tuple([((0, called), site) for (number, called), site in many if number == place])
         for name, many in state.sites.items()
     }
     waiting = list(sites)
@@ -89,7 +89,7 @@ def applied(
         if done:
             rewrites += done
             found = alone.after(found, before, done, graph, near=True)
-            present = {site.name: site for many in found.values() for _, site in many}
+            present = {name: site for many in found.values() for (_, name), (site,) in many}
             waiting = [present[site.name] for site in waiting if site.name in present]
     return graph, rewrites
 
@@ -181,9 +181,7 @@ def _rewrite(finder: Finder, graph: Graph, place: int, site: Site) -> tuple[Grap
 
 def _without(sites: Sites, place: int, gone: Sequence[Site]) -> Sites:
     """Return sites without some sites of a rule."""
-    names = {site.name for site in gone}
-    left = {
-        name: tuple(pair for pair in pairs if pair[0] != place or pair[1].name not in names)
-        for name, pairs in sites.items()
+    keys = {(place, site.name) for site in gone}
+    return {
+        name: tuple([(key, site) for key, site in found if key not in keys]) for name, found in sites.items()
     }
-    return {name: pairs for name, pairs in left.items() if pairs}
