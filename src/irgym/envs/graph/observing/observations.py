@@ -36,12 +36,12 @@ def _whole(task: Any, state: GraphState, candidates: int) -> NDArray[np.float32]
 
 def _candidates(candidates: Candidates) -> NDArray[np.float32]:
     """Return the features of candidates, shape [C, CANDIDATE]."""
-    rules = [rule for rule, _ in candidates]
-    rows = _WIDE.take(rules, axis=0) if rules else np.empty((0, CANDIDATE), dtype=np.float32)
-    if candidates:
-        last = dict(zip(rules, range(len(rules)), strict=True))
-        rows[:, -2] = np.log2(np.fromiter(map(len, candidates.values()), np.int64, len(rules))) / 4
-        rows[list(last.values()), -1] = 1  # a rule's last candidate covers all of its sites
+    rules, places = np.array([rule for rule, _ in candidates], dtype=np.int64), np.arange(len(candidates))
+    rows = _WIDE.take(rules, axis=0)
+    rows[:, -2] = np.log2(np.fromiter(map(len, candidates.values()), np.int64, len(rules))) / 4
+    last = np.zeros(len(RULES), dtype=np.int64)
+    last[rules] = places
+    rows[:, -1] = last.take(rules) == places  # a rule's last candidate covers all of its sites
     return rows
 
 
