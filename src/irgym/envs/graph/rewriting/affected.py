@@ -144,7 +144,7 @@ def ways_back(
         node: Operator, ways: list[tuple[Back, ...]], names: Mapping[str, str], outputs: Sequence[str] = ()
     ) -> "_Place":
         here = _Place(node.operators, ways)
-        if not outputs or any(output not in free for output in outputs):
+        if not outputs or any(output not in free for output in outputs):  # no names: inside another term
             found.extend((here.operators, way) for way in ways)
         for term in node.operands:
             if isinstance(term, Operator):
