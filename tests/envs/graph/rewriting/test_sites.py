@@ -104,6 +104,32 @@ def test_sites_of_random_graphs_with_open_sizes_are_kept_up_to_date():
     assert steps > 50
 
 
+@pytest.mark.parametrize("rule", ["cancel-concat", "slice-of-concat"])
+def test_a_rewrite_that_makes_one_root_independent_of_another_adds_their_sites(rule: str):
+    cut = node("Split", ["c", "sizes"], ["p", "q"], axis=0)
+    if rule == "slice-of-concat":
+        cut = node("Slice", ["c", "three", "six", "zero"], ["q"])
+    nodes = [
+        node("MatMul", ["a", "w"], ["y"]),
+        node("Concat", ["y", "k"], ["c"], axis=0),
+        cut,
+        node("Relu", ["q"], ["r"]),
+        node("MatMul", ["r", "w"], ["z"]),
+    ]
+    numbers = {"zero": [0], "three": [3], "six": [6], "sizes": [3, 3]}
+    weights = {"w": np.ones((4, 4)), **{name: np.array(value) for name, value in numbers.items()}}
+    outputs = ["y", "z", "p"] if rule == "cancel-concat" else ["y", "z"]
+    graph = graph_of(nodes, {"a": (3, 4), "k": (3, 4)}, weights, outputs)
+    finder, places = Finder(RULES, BLOCK), {known.name: place for place, known in enumerate(RULES)}
+    state = GraphState(graph, graph.digest, finder.all(graph))
+    merging = places["merge-matmul-rows"]
+    assert merging not in {place for place, _ in state.candidates}
+    [key] = [key for key in state.candidates if key[0] == places[rule]]
+    after = rewritten(finder, state, key[0], state.candidates[key])
+    assert merging in {place for place, _ in after.candidates}
+    assert named(after.sites) == named(finder.all(after.graph))
+
+
 def test_sites_stay_in_the_order_of_a_new_search():
     task, rng = GRAPH.task(GRAPH.dataset("tiny").train[1]), np.random.default_rng(0)
     state = task.initial()

@@ -132,8 +132,8 @@ def _makers_wanted(pattern: Sequence[Statement]) -> Iterator[frozenset[str]]:
     """Yield the operators of each statement that makes an operand of the first one."""
     operands = {term.name for term in pattern[0].node.operands if isinstance(term, Any_) and not term.rest}
     for statement in pattern[1:]:
-        operators = statement.node.operators
-        if not statement.each and operators is not None and not operands.isdisjoint(statement.outputs):
+        operators, results = statement.node.operators, set(statement.outputs) - {ABSENT}
+        if not statement.each and operators is not None and not operands.isdisjoint(results):
             yield operators
 
 

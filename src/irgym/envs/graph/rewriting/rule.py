@@ -136,8 +136,12 @@ class Rule:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """Roots that no node of the pattern uses: whichever other nodes use them, the rule applies."""
-        return frozenset(self.roots) - self._used
+        """Roots that no node of the pattern uses: whichever other nodes use them, the rule applies.
+
+        A rule with several roots has none: it does not apply where users lead from one root to another.
+        """
+        lists = any(statement.each for statement in self.pattern)
+        return frozenset() if len(self.roots) > 1 or lists else frozenset(self.roots) - self._used
 
     @cached_property
     def _assigned(self) -> frozenset[str]:
