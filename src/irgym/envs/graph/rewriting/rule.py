@@ -136,12 +136,13 @@ class Rule:
 
     @cached_property
     def free(self) -> frozenset[str]:
-        """Roots that no node of the pattern uses: whichever other nodes use them, the rule applies.
+        """Roots that no node of the pattern uses: other nodes may use them, but see `entangled`."""
+        return frozenset(self.roots) - self._used
 
-        A rule with several roots has none: it does not apply where users lead from one root to another.
-        """
-        lists = any(statement.each for statement in self.pattern)
-        return frozenset() if len(self.roots) > 1 or lists else frozenset(self.roots) - self._used
+    @cached_property
+    def entangled(self) -> bool:
+        """Whether the rule replaces several values, and so applies only where they are `apart`."""
+        return len(self.roots) > 1 or any(statement.each for statement in self.pattern)
 
     @cached_property
     def _assigned(self) -> frozenset[str]:

@@ -49,6 +49,9 @@ class Finder:
         patterns = {place: rule.pattern for place, rule in enumerate(self.rules)}
         self._affected = Affected(patterns)
         self._confined = Affected(patterns, {place: rule.free for place, rule in enumerate(self.rules)})
+        self._entangled = Affected(
+            {place: patterns[place] for place in patterns if self.rules[place].entangled}
+        )
         self._alone: dict[int, Finder] = {}
         far = {place: patterns[place] for place in patterns if self.rules[place].far}
         self._resized = Affected(far) if far else None
@@ -148,6 +151,12 @@ class Finder:
         self._affected.by(before, gone, found)
         # Other nodes gained or lost users: that matters where a rule allows none but those it matches.
         self._confined.by(graph, makers.difference(come), found)
+        # Rules that replace several values depend on how users lead from one of these to another.
+        made = {value for name in come for value in graph.nodes[name].results}
+        near = makers.union(graph.producers[value] for value in made)
+        near.update(user for value in made for user in graph.users.get(value, ()))
+        self._entangled.by(graph, near, found)
+        self._entangled.by(before, [name for name in near if name in before.nodes], found)
         if self._resized is not None:
             self._resized.by(graph, set(_resized(before, graph)), found)
         return found
