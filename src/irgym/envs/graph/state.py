@@ -59,7 +59,7 @@ class GraphState:
             return {}
         every = [*chain.from_iterable(self.sites.values())]
         found: dict[Key, tuple[Site, ...]] = dict(every)
-        if len(found) < len(every):  # of sites with one name, the first counts
+        if len(found) < len(every):  # of sites with one key, the first counts
             found |= dict(reversed(every))
         by_rule: defaultdict[int, list[Site]] = defaultdict(list)
         for (rule, _), sites in found.items():

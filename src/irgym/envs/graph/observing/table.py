@@ -129,7 +129,7 @@ class Table:
         wholes = together.take(rules.take(owners))
         size = len(shown.nodes)
         pairs = (wholes * size + nodes)[wholes >= 0]
-        pairs.sort()  # sites of a rule may share nodes
+        pairs.sort()  # a pair is one number: candidate * size + node; sites of a rule may share nodes
         pairs = np.concatenate([owners * size + nodes, pairs[np.diff(pairs, prepend=-1) > 0]])
         return np.stack(np.divmod(pairs, size), axis=1)
 

@@ -16,7 +16,7 @@ Key: TypeAlias = tuple[int, str]
 """Index of a rule and name of a site."""
 
 Found: TypeAlias = tuple[Key, tuple[Site]]
-"""A site with its key: an item of a mapping of candidates."""
+"""A site with its key; alone in a tuple, so that `dict` makes a mapping of candidates of these."""
 
 Sites: TypeAlias = Mapping[str, tuple[Found, ...]]
 """By name of each node: the sites whose patterns begin there, in the order of the rules."""
