@@ -23,6 +23,14 @@ TORCH = (
 )
 
 
+@pytest.fixture
+def without_inductor(monkeypatch):
+    """Let torch.compile leave out its code generator, which needs a minute and a C++ compiler."""
+    import torch
+
+    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+
+
 @pytest.mark.parametrize("uri", TORCH)
 def test_torch_agrees(uri):
     task = LINALG.task(uri)
@@ -50,7 +58,7 @@ def test_unsupported_baselines_are_named():
 
 
 @pytest.mark.parametrize("name", ["torch", "torch-compile"])
-def test_a_module_is_timed_against_torch_itself(name, tmp_path):
+def test_a_module_is_timed_against_torch_itself(name, tmp_path, without_inductor):
     import torch
 
     class Scaled(torch.nn.Module):
@@ -81,11 +89,7 @@ def test_validation_runs_other_inputs():
     assert found.ok and found.inputs == 4
 
 
-def test_torch_compile_agrees(monkeypatch):
-    import torch
-
-    # Without its code generator, which needs a minute and a C++ compiler.
-    monkeypatch.setattr(torch, "compile", partial(torch.compile, backend="eager"))
+def test_torch_compile_agrees(without_inductor):
     task = LINALG.task("linalg://relu/8x12")
     versus = runner.compare(task.uri, task.text, "", task.target, "torch-compile", 1)
     assert versus.baseline_ns > 0 and "torch.compile, 1 thread" in versus.detail
