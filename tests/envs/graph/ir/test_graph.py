@@ -1,5 +1,8 @@
 """Graphs: changes, sharing and refusals of rewrites."""
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -36,6 +39,17 @@ def test_a_rewrite_takes_what_nothing_needs_then_with_it():
     after = CHAIN.rewritten(Rewrite(("y",), (node("Abs", ["x"], ["y"]),)))
     assert list(after.nodes) == ["y"] and after.users == {"x": ("y",)}
     assert list(CHAIN.nodes) == ["a", "b", "y"], "the original is as it was"
+
+
+def test_added_nodes_that_nothing_needs_are_left_out():
+    chain = replace(CHAIN)
+    _ = chain.order, chain.digests
+    added = node("Tanh", ["a"], ["b"]), node("Exp", ["x"], ["e"]), node("Abs", ["e"], ["f"])
+    types = {"e": ROW, "f": ROW}
+    after = chain.rewritten(Rewrite(("b",), added, types=types))
+    assert list(after.nodes) == ["a", "y", "b"] and after.producers.keys() == {"a", "y", "b"}
+    assert after.users["x"] == ("a",) and "e" not in after.users
+    assert after.digest == chain.digest == pickle.loads(pickle.dumps(after)).digest
 
 
 def test_untouched_nodes_are_shared():

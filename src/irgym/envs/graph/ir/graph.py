@@ -25,7 +25,8 @@ class Rewrite:
 
     Attributes:
         removed: Names of the nodes to remove. Other nodes that nothing needs afterwards are removed too.
-        added: New nodes. They may redefine values of removed nodes, with the same type.
+        added: New nodes. They may redefine values of removed nodes, with the same type. Those that nothing
+            needs are left out.
         weights: New weights.
         types: Types of the new values, weights included.
         replaced: For values of removed nodes, the values to use instead.
@@ -267,7 +268,7 @@ class Graph:
             producers.update(dict.fromkeys(node.results, node.name))
         weights = {**self.weights, **rewrite.weights} if rewrite.weights else self.weights
         types = {**self.types, **rewrite.types} if rewrite.types else self.types
-        suspects = [*dead, *_makers(self, rewrite)]
+        suspects = [*dead, *(node.name for node in rewrite.added), *_makers(self, rewrite)]
         swept = _sweep(nodes, producers, users, set(outputs), suspects)
         for name in rewrite.removed:
             for value in self.nodes[name].results:
