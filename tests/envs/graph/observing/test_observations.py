@@ -1,5 +1,6 @@
 """The default observation, beside the same written as plainly as possible."""
 
+import copy
 import math
 
 import numpy as np
@@ -129,3 +130,17 @@ def test_a_value_that_a_subgraph_uses_has_an_edge():
 def test_a_model_without_operators():
     seen = shown(graph_of([], {"x": (2, 3)}, {}, ["x"]))
     assert seen.nodes.shape == (1, NODE) and seen.edges.shape == (0, EDGE) and not len(seen.members)
+
+
+def test_a_copied_table_shows_other_operators():
+    """Operators are told apart as objects: those of a copied task may stand where the original's stood."""
+    inputs, relus = {"x": (2, 3)}, [node("Relu", ["x"], ["y"])]
+    table = Table()
+    table.show(graph_of(relus, inputs, {}, ["y"]))
+    copied = copy.deepcopy(table)
+    ids = {id(relu) for relu in relus}
+    del table, relus
+    made = [node("Tanh", ["x"], ["y"]) for _ in range(1000)]
+    again = next((tanh for tanh in made if id(tanh) in ids), made[0])
+    graph = graph_of([again], inputs, {}, ["y"])
+    np.testing.assert_array_equal(copied.show(graph).nodes, Table().show(graph).nodes)

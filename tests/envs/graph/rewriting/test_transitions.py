@@ -1,5 +1,6 @@
 """A rule at all of its sites: at once, and one after the other."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -7,13 +8,14 @@ import pytest
 from fuzz.graph.making.open_graphs import OpenMaker
 from small_graphs import BLOCK, graph_of
 
+from irgym.core.actions import Action
 from irgym.envs.graph.environment import GRAPH
 from irgym.envs.graph.ir.graph import Graph, Rewrite
 from irgym.envs.graph.ir.node import node
 from irgym.envs.graph.rewriting import transitions
 from irgym.envs.graph.rewriting.rule import Site
 from irgym.envs.graph.rewriting.sites import Finder
-from irgym.envs.graph.rewriting.transitions import applied, rewritten
+from irgym.envs.graph.rewriting.transitions import StepCache, applied, rewritten
 from irgym.envs.graph.rules.catalogue import RULES
 from irgym.envs.graph.state import EVERYWHERE, GraphState
 
@@ -95,3 +97,12 @@ def test_distant_sites_take_one_rewrite_of_the_graph(monkeypatch: pytest.MonkeyP
     )
     graph, rewrites = transitions.applied(FINDER, state, place, sites)
     assert len(rewrites) == 20 and len(graph.nodes) == 80 and len(calls) == 1
+
+
+def test_a_copied_cache_of_steps_starts_empty():
+    """Steps are found by the identity of states, and a copied task has other states."""
+    state = state_of(graph_of([node("Relu", ["x"], ["y"])], {"x": (2, 3)}, {}, ["y"]))
+    cache, action = StepCache(), Action(0)
+    assert cache.step(state, action, lambda: state) is state
+    after = replace(state)
+    assert copy.deepcopy(cache).step(state, action, lambda: after) is after

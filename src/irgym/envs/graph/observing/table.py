@@ -72,6 +72,10 @@ class Table:
         """Start empty."""
         self._clear()
 
+    def __reduce__(self) -> tuple[type["Table"], tuple[()]]:
+        """Let copies start empty: the operators of a copied task are other objects."""
+        return Table, ()
+
     def _clear(self) -> None:
         self._values: dict[str, int] = {}
         self._operators = Numbers[Node]()

@@ -21,6 +21,9 @@ Found: TypeAlias = tuple[Key, tuple[Site]]
 Sites: TypeAlias = Mapping[str, tuple[Found, ...]]
 """By name of each node: the sites whose patterns begin there, in the order of the rules."""
 
+REMEMBERED = 5_000
+"""Limit of the neighbourhoods whose rules are remembered; each takes a kilobyte or two."""
+
 
 class Finder:
     """Finds the sites of rules.
@@ -126,6 +129,8 @@ class Finder:
         )
         found = self._fitting.get(operators)
         if found is None:
+            if len(self._fitting) >= REMEMBERED:
+                self._fitting.clear()
             places = self._beginning.get(node.operator, self._any)
             found = frozenset(place for place in places if fits(self.rules[place].pattern, *operators[1:]))
             self._fitting[operators] = found

@@ -23,6 +23,10 @@ class StepCache:
         """Start empty."""
         self._kept: OrderedDict[tuple[int, Action], tuple[GraphState, GraphState]] = OrderedDict()
 
+    def __reduce__(self) -> tuple[type["StepCache"], tuple[()]]:
+        """Let copies start empty: the states of a copied task are other objects."""
+        return StepCache, ()
+
     def step(self, state: GraphState, action: Action, of: Callable[[], GraphState]) -> GraphState:
         """Return the state after an action; `of` computes it if it is not in the cache."""
         key = id(state), action
