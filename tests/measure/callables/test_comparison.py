@@ -30,6 +30,18 @@ def softmax(x):
     return powers / powers.sum(-1, keepdims=True)
 
 
+def normalised(x, epsilon=1e-5, add=np.sum):
+    """Normalise the last axis, with some way to add up."""
+    x = x - (add(x, -1) / np.float32(x.shape[-1]))[..., None]
+    variance = add(x * x, -1) / np.float32(x.shape[-1])
+    return x / np.sqrt(variance + np.float32(epsilon))[..., None]
+
+
+def in_turn(x, axis):
+    """Add up one by one, as compilers do that may not change the order."""
+    return np.add.accumulate(x, axis)[..., -1]
+
+
 WRONG = {
     "another sign where the example has none": (np.abs, lambda x: x, np.abs(X) * 0.0),
     "a constant": (lambda x: x.sum(-1), lambda x: X.sum(-1), X),
@@ -49,6 +61,7 @@ WRONG = {
         X,
     ),
     "whole numbers beyond the first": (lambda n: n * n, lambda n: n, np.array([0, 1, 5, 9])),
+    "an epsilon left out": (normalised, lambda x: normalised(x, 0.0), np.tile(X, 100)),
     "an infinity that is finite": (lambda x: 1 / x, lambda x: np.clip(1 / x, -1e30, 1e30), X),
 }
 
@@ -67,6 +80,22 @@ def test_rounding_is_no_difference():
 
     found = compared(lambda x: x @ x.T, otherwise, X)
     assert found.checked and found.inputs >= 3, found
+
+
+@pytest.mark.parametrize("length", [512, 50_000])
+def test_sums_of_many_terms_may_be_added_up_in_any_order(length):
+    def softmax_in_turn(x):
+        powers = np.exp(x - x.max(-1, keepdims=True))
+        return powers / in_turn(powers, -1)[..., None]
+
+    x = np.random.default_rng(1).standard_normal((4, length)).astype(np.float32)
+    for original, other in (
+        (softmax, softmax_in_turn),
+        (normalised, lambda x: normalised(x, add=in_turn)),
+        (lambda x: x.mean(-1), lambda x: in_turn(x, -1) / np.float32(length)),
+    ):
+        found = compared(original, other, x)
+        assert found.checked and found.inputs >= 3, found
 
 
 def test_nothing_is_said_of_inputs_that_the_object_refuses():

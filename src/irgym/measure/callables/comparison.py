@@ -2,7 +2,8 @@
 
 The object, called as its user calls it, is the reference. Inputs are the user's example inputs and random
 ones of the same kind. The tolerance for rounding comes from calls of the object on inputs (and with weights)
-that differ in their last bits.
+that differ in their last bits, and from the number of terms that sums may have: such differences cancel in a
+long sum, but its rounding, in another order, may not.
 """
 
 import math
@@ -17,7 +18,7 @@ import numpy as np
 from irgym.core.cost import Validation
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.expected import Expected, rounded
-from irgym.measure.checking.numbers import Array, doubles, is_fractional, precision
+from irgym.measure.checking.numbers import Array, Doubles, doubles, is_fractional, precision
 
 LEEWAY = 4.0
 """Factor of the tolerance, since libraries approximate functions in different ways."""
@@ -31,6 +32,12 @@ ENOUGH_S = 0.25
 PATIENCE_S = 2.0
 """Seconds after which a function is not called again; the example inputs come first."""
 
+CANCELLED = 1 / 64
+"""Share of its worst rounding that is tolerated in a sum over several axes."""
+
+SMALL = 2.0**-8
+"""Factor of small inputs, to which the epsilon of a normalisation matters."""
+
 NUDGE = 4.0
 """Perturbation of inputs that shows the effect of rounding, in units in the last place."""
 
@@ -39,9 +46,10 @@ SHARE = 4
 
 
 class Kind(Enum):
-    """Kinds of inputs: like the example, ten times as large, or with infinities and NaN."""
+    """Kinds of inputs: like the example, with zeros and ties, ten times as large, with infinities and NaN."""
 
     USUAL = "usual"
+    MIXED = "mixed"
     LARGE = "large"
     SPECIAL = "special"
 
@@ -164,13 +172,19 @@ def reference(
     random = np.random.default_rng(seed)
     started = time.process_time()
     cases = [_case(run, near, given, random) for given in (inputs, *more)]
-    for draw in (_fresh, _finite_specials, _large, _specials):
+    draws = (
+        (_fresh, Kind.USUAL),
+        (_finite_specials, Kind.MIXED),
+        (_large, Kind.LARGE),
+        (_small, Kind.USUAL),
+        (_specials, Kind.SPECIAL),
+    )
+    for draw, kind in draws:
         if time.process_time() - started > ENOUGH_S and len(cases) > 1:
             break
         drawn = [draw(array, random) for array in inputs]
         if any(array is not None for array in drawn):
             given = [old if new is None else new for old, new in zip(inputs, drawn, strict=True)]
-            kind = Kind.SPECIAL if draw is _specials else Kind.LARGE if draw is _large else Kind.USUAL
             cases += _drawn_case(run, near, given, inputs, random, kind)
     return Reference(name, cases, run)
 
@@ -210,24 +224,25 @@ def _case(
     wanted = run(near[0], inputs)
     moved = [nudged(array, random) for array in inputs]
     others = [run(function, moved) for function in near]
+    roundings = _roundings(inputs, wanted.arrays, kind)
     expected: list[Expected] = []
     for place, array in enumerate(wanted.arrays):
         # If sizes depend on values, only results of the same size show the effect of rounding.
         samples = [other.arrays[place] for other in others if other.arrays[place].shape == array.shape]
-        expected.append(_expected(array, samples, kind))
+        expected.append(_expected(array, samples, kind, roundings))
     return Case(inputs, wanted, tuple(expected), kind)
 
 
-def _expected(array: Array, samples: Sequence[Array], kind: Kind) -> Expected:
+def _expected(array: Array, samples: Sequence[Array], kind: Kind, roundings: float) -> Expected:
     """Return the expected result; numbers that reveal nothing for this kind of inputs are ignored."""
     found = rounded(array, samples)
     if found.allowance is not None:
-        allowance = LEEWAY * found.allowance + _near_zero(array)
+        allowance = LEEWAY * found.allowance + _near_zero(array) + _of_sums(array, roundings, kind)
         if array.dtype.kind == "c":
             # Rounding of a complex number is relative to its modulus, however small one part is.
             allowance = np.broadcast_to(allowance.max(axis=0), allowance.shape)
         found = replace(found, allowance=allowance)
-    if kind is Kind.USUAL or not array.size:
+    if kind in (Kind.USUAL, Kind.MIXED) or not array.size:
         return found
     if not is_fractional(array.dtype):
         return replace(found, jumps=array.size, jump=math.inf) if kind is Kind.SPECIAL else found
@@ -237,9 +252,37 @@ def _expected(array: Array, samples: Sequence[Array], kind: Kind) -> Expected:
 
 def _near_zero(array: Array) -> float:
     """Return the tolerance of sums that cancel to zero, given the other numbers of the result."""
+    return NEAR_ZERO * precision(array.dtype)[0] * _median(np.abs(doubles(array)))
+
+
+def _median(sizes: Doubles) -> float:
+    found = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return float(np.median(found)) if found.size else 0.0
+
+
+def _roundings(inputs: Sequence[Array], results: Sequence[Array], kind: Kind) -> float:
+    """Return the rounding of the longest sums, relative to a result, in halves of its machine epsilon.
+
+    A sum of n numbers that are added one by one errs by n such halves in the worst case (Higham 1993, "The
+    accuracy of floating point summation"). Softmax over a long axis comes near it: a few numbers are far
+    greater than all others, which are lost. So do equal numbers. In a sum over several axes, of a
+    normalisation or a pooling, most errors cancel. Such a sum has no more terms than an array without its
+    first axis has elements.
+    """
+    arrays = [array for array in (*inputs, *results) if array.size and array.ndim]
+    axis = max((max(array.shape) for array in arrays), default=1)
+    terms = max((array.size // array.shape[0] for array in arrays), default=1)
+    return axis + CANCELLED * terms if kind is Kind.USUAL else max(axis, terms)
+
+
+def _of_sums(array: Array, roundings: float, kind: Kind) -> Doubles:
+    """Return the tolerance of each number of a result for the rounding of sums."""
     sizes = np.abs(doubles(array))
-    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-    return NEAR_ZERO * precision(array.dtype)[0] * float(np.median(sizes)) if sizes.size else 0.0
+    if kind is not Kind.USUAL:
+        sizes = np.maximum(sizes, _median(sizes))  # great sums may cancel
+    # Narrower types are added up in float32.
+    unit = min(precision(array.dtype)[0], float(np.finfo(np.float32).eps)) / 2
+    return unit * roundings * np.where(np.isfinite(sizes), sizes, 0.0)
 
 
 def nudged(array: Array, random: np.random.Generator) -> Array:
@@ -283,6 +326,12 @@ def _large(array: Array, random: np.random.Generator) -> Array | None:
     drawn = _fresh(array, random) if is_fractional(array.dtype) else None
     with np.errstate(all="ignore"):
         return None if drawn is None else (_half(drawn, upper=True) * 10).astype(array.dtype)
+
+
+def _small(array: Array, random: np.random.Generator) -> Array | None:
+    """Return random floating-point numbers that are small beside those of the example."""
+    drawn = _fresh(array, random) if is_fractional(array.dtype) else None
+    return None if drawn is None else (drawn * SMALL).astype(array.dtype)
 
 
 def _half(drawn: Array, upper: bool) -> Array:

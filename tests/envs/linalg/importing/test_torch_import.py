@@ -91,6 +91,13 @@ def test_norms_and_softmax_stay_in_float32(tmp_path: Path):
     assert "f64" not in text and "linalg.index" not in text
 
 
+@pytest.mark.parametrize(
+    ("module", "shape"), [(nn.Softmax(-1), (4, 20_000)), (nn.GroupNorm(1, 64), (1, 64, 48, 48))]
+)
+def test_long_sums_may_be_rounded_otherwise(module: nn.Module, shape: tuple[int, ...], tmp_path: Path):
+    from_torch(module, _random(*shape), path=tmp_path / "program.mlir")
+
+
 def test_tables_of_whole_numbers_stay_and_large_constants_become_arguments(tmp_path: Path):
     def gather(self: Any, x: Tensor) -> Tensor:
         return (x[self.places] * self.scale).where(self.chosen, torch.arange(30.0))
