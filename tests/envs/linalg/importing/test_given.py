@@ -1,5 +1,8 @@
 """Imported programs are compared with runs of their original files."""
 
+import resource
+from pathlib import Path
+
 import pytest
 
 pytest.importorskip("torch_mlir")
@@ -44,3 +47,30 @@ def test_plain_code_copies_memory_of_any_strides():
     wanted = x.copy()
     wanted[1:3, 1:6:2] = y
     assert np.array_equal(found, wanted) and (x == 1).all()
+
+
+def resident_bytes() -> int:
+    """Return the memory that this process has in use now."""
+    return int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize()
+
+
+def test_plain_code_frees_its_memory():
+    """The checks call a program many times, in a process of limited memory."""
+    wide = "tensor<1024x4096xf32>"
+    text = f"""func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {{
+      %zero = arith.constant 0.0 : f32
+      %0 = tensor.empty() : {wide}
+      %1 = linalg.broadcast ins(%x : tensor<1024xf32>) outs(%0 : {wide}) dimensions = [1]
+      %2 = linalg.abs ins(%1 : {wide}) outs(%0 : {wide}) -> {wide}
+      %3 = tensor.empty() : tensor<1024xf32>
+      %4 = linalg.fill ins(%zero : f32) outs(%3 : tensor<1024xf32>) -> tensor<1024xf32>
+      %5 = linalg.reduce {{ arith.addf }} ins(%2 : {wide}) outs(%4 : tensor<1024xf32>) dimensions = [1]
+      return %5 : tensor<1024xf32>
+    }}"""
+    x = -np.ones(1024, np.float32)
+    computed(text, [x])
+    before = resident_bytes()
+    for _ in range(8):
+        [found] = computed(text, [x])
+        assert (found == 4096).all()
+    assert resident_bytes() - before < 4 * 2**24, "a call has intermediate results of at least 16 MiB"

@@ -30,6 +30,11 @@ TO_MEMORY = (
     "one-shot-bufferize{bufferize-function-boundaries allow-return-allocs-from-loops "
     "function-boundary-type-conversion=identity-layout-map}",
     "buffer-results-to-out-params{modify-public-functions=true}",
+    "ownership-based-buffer-deallocation",
+    "canonicalize",
+    "buffer-deallocation-simplification",
+    "bufferization-lower-deallocations",
+    "func.func(optimize-allocation-liveness)",
     "convert-linalg-to-loops",
 )
 
