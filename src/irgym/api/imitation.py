@@ -22,7 +22,7 @@ from irgym.core.environment import Environment
 from irgym.core.task import Task, targets_of
 from irgym.judging.targets import peak_of
 from irgym.search.naming import search_named
-from irgym.search.policies import require_torch
+from irgym.search.policies import load_policy, require_torch
 
 if TYPE_CHECKING:
     from irgym.agents.imitation.cloning import ImitationConfig
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from irgym.agents.imitation.outcomes import Outcomes
     from irgym.agents.imitation.values import ValuesConfig
     from irgym.networks.policy import TorchPolicy
+    from irgym.policies.policy import Policy
 
 C = TypeVar("C", bound="ImitationConfig | ValuesConfig")
 
@@ -120,6 +121,7 @@ def imitate(
         programs=imitating.searched,
         transferred=imitating.programs if imitating.searched else 0,
         recorded=imitating.recorded,
+        teachers=plan.teachers(imitating.teachers),
         seed=seed,
     )
     return plan.repeat(searches, imitating.rounds)
@@ -137,6 +139,17 @@ class _Plan:
     hyperparameters: Mapping[str, Any]
     note: Callable[[str], None] | None
     progress: Callable[[str], None] | None
+
+    def teachers(self, names: Sequence[str]) -> "tuple[Policy, ...]":
+        """Return policies to learn from, by name.
+
+        Raises:
+            IrgymError: One does not exist, or does not suit the programs.
+        """
+        if not names:
+            return ()
+        task = self._task(self.uris[0], self.measuring.targets[0])
+        return tuple(load_policy(self.environment, name, task) for name in names)
 
     def repeat(self, searches: "Searches", rounds: int) -> Imitation:
         """Learn what searches find."""

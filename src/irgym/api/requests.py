@@ -323,6 +323,9 @@ class Imitating:
     recorded: bool = False
     """In the first round, also show the policy the best schedules that the cost cache has of all training
     programs; `--searched` may then be 0."""
+    teachers: tuple[str, ...] = ()
+    """Policies: in the first round, also show the best of what they do on all training programs; `--searched`
+    may then be 0."""
     programs: int = 400
     """Number of training programs that the schedules of the first round are transferred to; 0 for none. With
     `--values`, number of programs to learn from."""
@@ -345,7 +348,7 @@ class Imitating:
             check_whole(self.programs, "programs", 1, "give the number of programs to learn from, 1 or more")
             return
         budget(self.evaluations, None)
-        if self.searched or not self.recorded:
+        if self.searched or not (self.recorded or self.teachers):
             check_options(limit=self.searched)
         check_count(self.rounds, "rounds", "to learn from")
         few = f"schedules cannot be transferred to {self.programs} programs: give 0 or more"

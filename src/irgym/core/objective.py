@@ -31,6 +31,12 @@ TIME = Objective("time", "ns", "measured time in nanoseconds", exact=False, time
 """Run time, as most environments measure it."""
 
 
+COLD = Objective(
+    "cold", "ns", "measured time in nanoseconds, each run with empty caches", exact=False, timed=True
+)
+"""Run time of a program whose data other work has evicted from the caches."""
+
+
 def objective_named(name: str | None, objectives: Sequence[Objective], environment: str) -> Objective:
     """Return the objective of a name; the first, which is the default, where none is named.
 

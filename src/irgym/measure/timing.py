@@ -7,10 +7,11 @@ during which the thread was off the CPU for long is taken again.
 import resource
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
+from irgym.measure.caches import empty_caches
 from irgym.measure.machine import restart_clock, timing_slot
 
 LONG_S = 10.0
@@ -48,6 +49,7 @@ class Timing:
         clock: CPU clock that reveals disturbances: the thread's, the process's for candidates that run on
             other threads, or that of the process and the children that it has waited for, for candidates that
             are programs.
+        cold: Whether the caches are empty before each sample, which is then a single execution.
     """
 
     budget_ns: int = 1_000_000
@@ -58,6 +60,7 @@ class Timing:
     disturbance: float = 0.05
     retakes: int = 2
     clock: Literal["thread", "process", "children"] = "thread"
+    cold: bool = False
 
     @property
     def version(self) -> str:
@@ -65,7 +68,12 @@ class Timing:
         return (
             f"least/2 budget={self.budget_ns} sample={self.sample_ns} samples={self.fewest}-{self.most}"
             f" slow={self.slow_ns} disturbance={self.disturbance:g} retakes={self.retakes} clock={self.clock}"
+            + (" cold" if self.cold else "")
         )
+
+    def emptying(self) -> "Timing":
+        """Return the same protocol with empty caches."""
+        return replace(self, cold=True, sample_ns=1)
 
 
 DEFAULT_TIMING = Timing()
@@ -251,6 +259,8 @@ def _cpu_ns(clock: str) -> int:
 
 
 def _timed(run: Run, repeats: int, timing: Timing) -> _Sample:
+    if timing.cold:
+        empty_caches()
     # The CPU clock is read outside of the wall clock, so that it never shows less if undisturbed.
     cpu_begin = _cpu_ns(timing.clock)
     begin = time.perf_counter_ns()

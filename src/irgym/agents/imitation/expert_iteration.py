@@ -24,6 +24,7 @@ from irgym.core.schedule import Candidate, Schedule, candidate_of, states_along
 from irgym.core.task import Task
 from irgym.cost_model.recorded import records_by_program
 from irgym.networks.policy import TorchPolicy
+from irgym.policies.policy import Policy
 from irgym.search.budget import Budget
 from irgym.search.request import SearchRequest
 from irgym.search.rollouts import outcome, rollout
@@ -149,6 +150,28 @@ def recalled(tasks: Sequence[Task[Any]], evaluator: Evaluator, progress: Report 
     return known
 
 
+def taught(
+    tasks: Sequence[Task[Any]],
+    teachers: Sequence[Policy],
+    evaluator: Evaluator,
+    progress: Report | None = None,
+) -> list[Found]:
+    """Return the costs of what policies do on programs; programs on which nothing runs are left out.
+
+    One policy that repeats the best of several is a distillation of them (Rusu et al., arXiv 1511.06295).
+    """
+    known: list[Found] = []
+    for place, task in enumerate(tasks):
+        if progress is not None:
+            progress(f"asking {len(teachers)} policies on {task.uri} ({place + 1} of {len(tasks)})")
+        paths = [path for teacher in teachers for path in rollout(task, teacher, 1, None)]
+        ends = {node.schedule: node for node in (outcome(task, path) for path in paths)}
+        shown = _costs(task, list(ends.values()), evaluator)
+        if any(map(math.isfinite, shown.costs.values())):
+            known.append(shown)
+    return known
+
+
 def greedy_share(policy: TorchPolicy, searched: Sequence[Found], evaluator: Evaluator) -> float:
     """Return the geometric mean of the least cost known over that of the policy's own schedule.
 
@@ -243,10 +266,11 @@ class Searches(Hyperparameters):
         strategy: The search of the first round without a policy; all other rounds use a guided search.
         budget: Budget of each search.
         programs: Programs to search in a round, evenly spread; each round takes different ones. 0 for
-            recorded schedules alone.
+            recorded and taught schedules alone.
         transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
         near: Searched programs that each of those takes schedules from: the nearest in the data set.
         recorded: Whether the first round also shows schedules from the cost cache, of all programs.
+        teachers: Policies whose schedules of all programs the first round also shows.
         seed: Seed of the searches.
     """
 
@@ -258,6 +282,7 @@ class Searches(Hyperparameters):
     transferred: CountOrNone = 0
     near: Count = 24
     recorded: bool = False
+    teachers: Sequence[Policy] = ()
     seed: Seed = 0
 
 
@@ -303,6 +328,9 @@ def expert_iteration(
         if number == 0 and searches.recorded:
             # Before searching, since it raises if there are none.
             known |= {_name(program.task): program for program in recalled(tasks, evaluator, progress)}
+        if number == 0 and searches.teachers:
+            for program in taught(tasks, searches.teachers, evaluator, progress):
+                known[_name(program.task)] = program.joined(known.get(_name(program.task)))
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if not searched and not known:
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")

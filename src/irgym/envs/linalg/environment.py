@@ -76,6 +76,7 @@ class LinalgEnvironment(Environment):
     summary = "tile, fuse, interchange, vectorise linalg operations (MLIR RL, arXiv 2409.11068); cost: time"
     default_dataset = datasets.DEFAULT
     default_reward = LogSpeedup()
+    objectives = LinalgTask.objectives
     reference_baseline = "torch"
     baselines = (
         Baseline("numpy", "numpy's function of an operator, threads as the back end's"),

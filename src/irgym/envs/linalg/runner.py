@@ -14,7 +14,7 @@ from irgym.envs.linalg.compiling.bindings import llvm
 from irgym.envs.linalg.compiling.compiler import lower, lower_apart, make_for, scheduled
 from irgym.envs.linalg.compiling.contexts import CompileError, mlir
 from irgym.envs.linalg.compiling.executable import Executable
-from irgym.envs.linalg.compiling.openmp import PARALLEL_TIMING, require_cores
+from irgym.envs.linalg.compiling.openmp import require_cores
 from irgym.envs.linalg.programs.uris import parse_uri
 from irgym.measure.checking.agreement import Agreement, agreement
 from irgym.measure.checking.problem import validation
@@ -140,6 +140,7 @@ def compare(
     baseline: str,
     rounds: int,
     threads: int | None = None,
+    timing: Timing = DEFAULT_TIMING,
 ) -> Versus:
     """Check a baseline's result, and time the baseline and a scheduled program in turn on the same inputs.
 
@@ -160,7 +161,6 @@ def compare(
     restart_clock()
     ours = _compiled(text, script, target, threads)[0].on(buffers.all)
     buffers.blank()
-    timing = PARALLEL_TIMING if threads else DEFAULT_TIMING
     pairs = interleave(ours.run, theirs.run, rounds, timing, rest_s=REST_S if threads else 0.0)
     wrong = verdict(checked, buffers)
     if wrong:

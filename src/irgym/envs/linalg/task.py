@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from irgym.core.actions import Action, ActionSpace
 from irgym.core.baseline import ROUNDS
 from irgym.core.cost import Call, Job
+from irgym.core.objective import COLD, TIME
 from irgym.core.observation import ObservationView
 from irgym.core.schedule import Schedule
 from irgym.core.target import Target
@@ -28,7 +29,7 @@ from irgym.envs.linalg.state import LinalgState
 from irgym.envs.linalg.transitions import Transitions
 from irgym.measure.baselines import held_to
 from irgym.measure.machine import threads_text
-from irgym.measure.timing import Timing
+from irgym.measure.timing import DEFAULT_TIMING, Timing
 
 
 class LinalgTask(Transitions, Task[LinalgState]):
@@ -46,6 +47,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
     """
 
     forms = FORMS
+    objectives = (TIME, COLD)
 
     def __init__(
         self,
@@ -65,9 +67,14 @@ class LinalgTask(Transitions, Task[LinalgState]):
         self._target = target
         self.threads = threads
         self._divide = divide
-        self.timing = PARALLEL_TIMING if threads else TIMING
         deepest = max(operation.loops for operation in program.operations)
         self.horizon = len(self.order) * (STEPS + deepest)
+
+    @property
+    def timing(self) -> Timing:
+        """The timing protocol."""
+        timing = PARALLEL_TIMING if self.threads else DEFAULT_TIMING
+        return timing.emptying() if self.objective == COLD else timing
 
     @property
     def target(self) -> Target:
@@ -88,7 +95,11 @@ class LinalgTask(Transitions, Task[LinalgState]):
 
     def parts(self) -> Sequence[Task[LinalgState]]:
         """Return a task for each operation with a turn; none where there is only one such operation."""
-        return () if self._divide is None or len(self.order) < 2 else self._divide()
+        if self._divide is None or len(self.order) < 2:
+            return ()
+        parts = self._divide()
+        under = {id(part): part.under(self.objective.name) for part in parts}
+        return [under[id(part)] for part in parts]
 
     def joined(self, schedules: Sequence[Schedule]) -> Schedule:
         """Return the schedule of the whole program that applies each part's schedule to its operation."""
@@ -147,7 +158,8 @@ class LinalgTask(Transitions, Task[LinalgState]):
 
     def baseline_call(self, name: str, state: LinalgState, rounds: int = ROUNDS) -> Call:
         """Return the call that times a baseline and the scheduled program in turn."""
-        arguments = (self.uri, self.text, self.script(state), self.target, name, rounds, self.threads)
+        script = self.script(state)
+        arguments = (self.uri, self.text, script, self.target, name, rounds, self.threads, self.timing)
         return Call("irgym.envs.linalg.runner:compare", arguments, held_to(self.target))
 
     def describe(self, state: LinalgState) -> str:
@@ -174,7 +186,3 @@ class LinalgTask(Transitions, Task[LinalgState]):
         """
         script, names = self.script(state), names_of_weights(self.uri)
         return export(self.text, self.program, script, self.target, self.threads, path, names)
-
-
-TIMING = Timing()
-"""The timing protocol of sequential candidates."""

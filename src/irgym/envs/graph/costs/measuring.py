@@ -22,6 +22,7 @@ from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
 from irgym.envs.graph.running.sessions import Bound, CompileError, Opened
+from irgym.measure.caches import TWICE, reading
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing, interleave
 
@@ -41,9 +42,6 @@ WEIGHTS_BYTES = 1 << 28
 
 NEAR = 4
 """Bytes read to evict the private caches of a core, as a multiple of the largest one."""
-
-FAR = 2
-"""Bytes read to evict the last-level cache, as a multiple of its size."""
 
 LOOKUPS = ("Gather", "GatherElements")
 """Operators whose second operand holds indices along an axis of the first."""
@@ -93,8 +91,7 @@ def evicting(residence: Residence, target: Target) -> Callable[[], object]:
     *near, last = [0, *(cache.size for cache in target.caches)]
     if residence == "near" or not last:
         return lambda: None
-    read = np.ones((FAR * last if residence == "memory" else NEAR * near[-1]) // 8)
-    return read[::8].sum
+    return reading(TWICE * last if residence == "memory" else NEAR * near[-1])
 
 
 class _Copies:
