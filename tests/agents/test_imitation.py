@@ -265,6 +265,17 @@ def test_recorded_schedules_are_demonstrated_without_a_search(tmp_path):
         next(expert_iteration(CONFIG, searches, PROBLEM.tasks, PROBLEM.evaluator))
 
 
+def test_the_best_of_what_teachers_do_is_demonstrated():
+    tasks = PROBLEM.tasks
+    known = transfer(WHOLE, tasks, PROBLEM.evaluator)
+    teachers = [clone(CONFIG, best(known)[place::2]) for place in range(2)]
+    assert all(greedy_share(teacher, known, PROBLEM.evaluator) < 1 for teacher in teachers)
+    searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=0, teachers=teachers)
+    first = next(expert_iteration(CONFIG, searches, tasks, PROBLEM.evaluator))
+    assert [demo.cost for demo in first.shown] == [100.0] * len(tasks)
+    assert greedy_share(first.policy, known, PROBLEM.evaluator) == pytest.approx(1.0)
+
+
 def test_inputs_that_the_encoder_cannot_hide_are_refused_before_any_search():
     class Unused:
         def evaluate(self, jobs):

@@ -4,6 +4,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 from irgym.measure import timing
@@ -96,6 +97,23 @@ def test_a_real_candidate_is_timed_in_nanoseconds():
             pass
 
     assert min(sample(run)) == pytest.approx(20_000, rel=0.2)
+
+
+@pytest.mark.timed
+def test_caches_are_empty_where_the_protocol_says_so():
+    read = np.ones(1 << 15)  # 256 KiB, which stay in a core's caches
+
+    def run(repetitions):
+        for _ in range(repetitions):
+            read.sum()
+
+    warm, cold = (min(sample(run, protocol)) for protocol in (Timing(), Timing().emptying()))
+    assert cold > 1.2 * warm
+
+
+def test_protocols_with_empty_caches_have_another_version():
+    cold = Timing().emptying()
+    assert cold.version != Timing().version and cold.cold
 
 
 @pytest.mark.parametrize("ns, untimed", [(50_000, ["baseline", "ours"]), (3_000_000, [])])

@@ -255,3 +255,15 @@ def test_recorded_actions_lead_to_the_recorded_state_if_there_are_any():
     assert found > 30
     assert task.recorded_actions("1: turn_7") is None
     assert LINALG_SWAPS.task("linalg://relu/8x16").recorded_actions("") is None
+
+
+def test_runs_with_empty_caches_are_another_objective():
+    task = LINALG.task("linalg://sequence/0?length=2")
+    cold = task.under("cold")
+    assert cold.timing.cold and not task.timing.cold
+    assert task.job(task.initial()).toolchain != cold.job(cold.initial()).toolchain
+    assert all(part.objective == cold.objective for part in cold.parts())
+    add = LINALG.task("linalg://add/32x128", objective="cold")
+    state = add.initial()
+    assert runner.measure(*add.job(state).call.arguments).ok
+    assert runner.compare(*add.baseline_call("numpy", state, 1).arguments).ratios
