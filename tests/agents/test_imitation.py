@@ -270,8 +270,8 @@ def test_the_best_of_what_teachers_do_is_demonstrated():
     known = transfer(WHOLE, tasks, PROBLEM.evaluator)
     teachers = [clone(CONFIG, best(known)[place::2]) for place in range(2)]
     assert all(greedy_share(teacher, known, PROBLEM.evaluator) < 1 for teacher in teachers)
-    searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=0, teachers=teachers)
-    first = next(expert_iteration(CONFIG, searches, tasks, PROBLEM.evaluator))
+    searches = Searches(SEARCHES.load("random")(), Budget(evaluations=1), programs=0)
+    first = next(expert_iteration(CONFIG, searches, tasks, PROBLEM.evaluator, None, teachers))
     assert [demo.cost for demo in first.shown] == [100.0] * len(tasks)
     assert greedy_share(first.policy, known, PROBLEM.evaluator) == pytest.approx(1.0)
 

@@ -356,6 +356,7 @@ BAD_OPTIONS: dict[tuple[str, ...], tuple[str, ...]] = {
     ("imitate", "loops", "--out", "/nowhere/a.pt"): ("/nowhere/a.pt", "choose"),
     ("imitate", "loops", "--out", "x", "--searched", "0"): ("at least 1",),
     ("imitate", "loops", "--out", "x", "--teachers", "nobody"): ("there is no policy 'nobody'",),
+    ("imitate", "loops", "--out", "x", "--values", "--teachers", "default"): ("leave out one of the two",),
     ("imitate", "loops", "--out", "x", "--programs", "-1"): ("0 or more",),
     ("imitate", "loops", "--out", "x", "--rounds", "0"): ("at least 1",),
     ("imitate", "loops", "--out", "x", "--seconds", "-1"): ("more than 0",),

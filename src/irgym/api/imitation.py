@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from irgym.agents.imitation.outcomes import Outcomes
     from irgym.agents.imitation.values import ValuesConfig
     from irgym.networks.policy import TorchPolicy
-    from irgym.policies.policy import Policy
 
 C = TypeVar("C", bound="ImitationConfig | ValuesConfig")
 
@@ -97,6 +96,8 @@ def imitate(
         BackendError: torch is not installed.
     """
     check_options(seed=seed)
+    if imitating.values and imitating.teachers:
+        raise IrgymError("values are learnt from all schedules, without teachers: leave out one of the two")
     limits = budget(checked(imitating, Imitating).evaluations, seconds)
     file = path_of(out, "a policy")
     check_file(file)
@@ -121,10 +122,9 @@ def imitate(
         programs=imitating.searched,
         transferred=imitating.programs if imitating.searched else 0,
         recorded=imitating.recorded,
-        teachers=plan.teachers(imitating.teachers),
         seed=seed,
     )
-    return plan.repeat(searches, imitating.rounds)
+    return plan.repeat(searches, imitating.rounds, imitating.teachers)
 
 
 @dataclass(frozen=True)
@@ -140,19 +140,12 @@ class _Plan:
     note: Callable[[str], None] | None
     progress: Callable[[str], None] | None
 
-    def teachers(self, names: Sequence[str]) -> "tuple[Policy, ...]":
-        """Return policies to learn from, by name.
+    def repeat(self, searches: "Searches", rounds: int, teachers: Sequence[str]) -> Imitation:
+        """Learn what searches find, and what policies of these names do.
 
         Raises:
-            IrgymError: One does not exist, or does not suit the programs.
+            IrgymError: There is no policy of a name, or it does not suit the programs.
         """
-        if not names:
-            return ()
-        task = self._task(self.uris[0], self.measuring.targets[0])
-        return tuple(load_policy(self.environment, name, task) for name in names)
-
-    def repeat(self, searches: "Searches", rounds: int) -> Imitation:
-        """Learn what searches find."""
         from irgym.agents.imitation.cloning import ImitationConfig
         from irgym.agents.imitation.expert_iteration import expert_iteration
 
@@ -161,7 +154,8 @@ class _Plan:
         started = time.perf_counter()
         with self.measuring.bench(self.environment) as bench:
             tasks = [self._task(uri, target) for uri in self.uris for target in self.measuring.targets]
-            finds = expert_iteration(config, searches, tasks, bench.evaluator, self.progress)
+            policies = [load_policy(self.environment, name, tasks[0]) for name in teachers]
+            finds = expert_iteration(config, searches, tasks, bench.evaluator, self.progress, policies)
             for number, last in enumerate(islice(finds, rounds), start=1):
                 shown = last.shown
                 self._save(last.policy, tasks)

@@ -261,7 +261,8 @@ def test_runs_with_empty_caches_are_another_objective():
     task = LINALG.task("linalg://sequence/0?length=2")
     cold = task.under("cold")
     assert cold.timing.cold and not task.timing.cold
-    assert task.job(task.initial()).toolchain != cold.job(cold.initial()).toolchain
+    jobs = [each.job(each.initial()) for each in (task, cold)]
+    assert [job.objective for job in jobs] == ["time", "cold"] and jobs[0].toolchain != jobs[1].toolchain
     assert all(part.objective == cold.objective for part in cold.parts())
     add = LINALG.task("linalg://add/32x128", objective="cold")
     state = add.initial()

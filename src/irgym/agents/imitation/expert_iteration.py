@@ -270,7 +270,6 @@ class Searches(Hyperparameters):
         transferred: Number of programs to which the first round's schedules are transferred; 0 for none.
         near: Searched programs that each of those takes schedules from: the nearest in the data set.
         recorded: Whether the first round also shows schedules from the cost cache, of all programs.
-        teachers: Policies whose schedules of all programs the first round also shows.
         seed: Seed of the searches.
     """
 
@@ -282,7 +281,6 @@ class Searches(Hyperparameters):
     transferred: CountOrNone = 0
     near: Count = 24
     recorded: bool = False
-    teachers: Sequence[Policy] = ()
     seed: Seed = 0
 
 
@@ -308,10 +306,12 @@ def expert_iteration(
     tasks: Sequence[Task[Any]],
     evaluator: Evaluator,
     progress: Report | None = None,
+    teachers: Sequence[Policy] = (),
 ) -> Iterator[Round]:
     """Yield rounds of searching and cloning, without end.
 
-    If `config.start` names a policy, it guides the searches of the first round.
+    If `config.start` names a policy, it guides the searches of the first round. That round also shows the best
+    of what the teachers do on all programs.
 
     Raises:
         IrgymError: No search found a schedule that runs, or the configuration is invalid.
@@ -328,8 +328,8 @@ def expert_iteration(
         if number == 0 and searches.recorded:
             # Before searching, since it raises if there are none.
             known |= {_name(program.task): program for program in recalled(tasks, evaluator, progress)}
-        if number == 0 and searches.teachers:
-            for program in taught(tasks, searches.teachers, evaluator, progress):
+        if number == 0 and teachers:
+            for program in taught(tasks, teachers, evaluator, progress):
                 known[_name(program.task)] = program.joined(known.get(_name(program.task)))
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
         if not searched and not known:

@@ -140,6 +140,7 @@ class LinalgTask(Transitions, Task[LinalgState]):
             program=self.uri,
             schedule=self.key(state),
             toolchain=f"{compiler}; {self._content}; {threads}; {self.timing.version}",
+            objective=self.objective.name,
             original=not script,
             target=self.target_text,
         )
