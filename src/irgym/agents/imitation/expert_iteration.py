@@ -310,8 +310,8 @@ def expert_iteration(
 ) -> Iterator[Round]:
     """Yield rounds of searching and cloning, without end.
 
-    If `config.start` names a policy, it guides the searches of the first round. That round also shows the best
-    of what the teachers do on all programs.
+    If `config.start` names a policy, it guides the searches of the first round. That round also shows the
+    best of what the teachers do on all programs.
 
     Raises:
         IrgymError: No search found a schedule that runs, or the configuration is invalid.
