@@ -13,6 +13,7 @@ SUFFIXES = (".py", ".c", ".cc", ".h")
 MEASURING = (
     "measure/arrays.py",
     "measure/checking",
+    "measure/eviction.py",
     "measure/isolation",
     "measure/machine.py",
     "measure/native.py",

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import Literal
 
-from irgym.measure.caches import empty_caches
+from irgym.measure.eviction import empty_caches
 from irgym.measure.machine import restart_clock, timing_slot
 
 LONG_S = 10.0

@@ -22,7 +22,7 @@ from irgym.envs.graph.ir.types import TensorType
 from irgym.envs.graph.ir.weights import Literal, Stored, Weight, Weights
 from irgym.envs.graph.ir.writing import arrays_apart, model_of
 from irgym.envs.graph.running.sessions import Bound, CompileError, Opened
-from irgym.measure.caches import TWICE, reading
+from irgym.measure.eviction import TWICE, reading
 from irgym.measure.target import host_target
 from irgym.measure.timing import Timing, interleave
 

@@ -1,4 +1,4 @@
-"""Empty caches, for measurements of programs whose data is not there yet."""
+"""Eviction of data from the processor's caches, for measurements of programs whose data is not there yet."""
 
 from collections.abc import Callable
 from functools import cache
