@@ -30,7 +30,6 @@ class Objective:
 TIME = Objective("time", "ns", "measured time in nanoseconds", exact=False, timed=True)
 """Run time, as most environments measure it."""
 
-
 COLD = Objective(
     "cold", "ns", "measured time in nanoseconds, each run with empty caches", exact=False, timed=True
 )

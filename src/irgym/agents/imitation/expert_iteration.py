@@ -328,11 +328,9 @@ def expert_iteration(
         if number == 0 and searches.recorded:
             # Before searching, since it raises if there are none.
             known |= {_name(program.task): program for program in recalled(tasks, evaluator, progress)}
-        if number == 0 and teachers:
-            for program in taught(tasks, teachers, evaluator, progress):
-                known[_name(program.task)] = program.joined(known.get(_name(program.task)))
+        lessons = taught(tasks, teachers, evaluator, progress) if number == 0 and teachers else []
         searched = search_programs(chosen, evaluator, strategy, searches.budget, seed, policy, progress)
-        if not searched and not known:
+        if not (searched or lessons or known):
             raise IrgymError("no search found a schedule that runs: search for longer, or other programs")
         share = greedy_share(policy, searched, evaluator) if policy is not None and searched else None
         shared: list[Found] = []
@@ -345,7 +343,7 @@ def expert_iteration(
                 places={_name(task): place for place, task in enumerate(tasks)},
                 progress=progress,
             )
-        for program in (*searched, *shared):
+        for program in (*lessons, *searched, *shared):
             known[_name(program.task)] = program.joined(known.get(_name(program.task)))
         if progress is not None:
             progress(f"cloning {len(known)} demonstrations")
